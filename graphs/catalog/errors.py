@@ -45,26 +45,29 @@ class PlanError(CallsheetError, ValueError):
 
 
 def lookup(entries: Mapping[str, _Entry], name: str, kind: str, where: str) -> _Entry:
-    """The entry of this name, or ``UnknownNameError``, which suggests similar names."""
+    """Returns the entry of this name, or raises ``UnknownNameError``, which suggests similar names."""
     if name not in entries:
         raise UnknownNameError(f"no {kind} {name!r} in the {where}{near_names(name, entries)}")
     return entries[name]
 
 
 def needs_extra(extra: str) -> str:
-    """What an error says about an extra that is not installed: "needs the extra rdf: ..."."""
+    """Returns what an error says about an extra that is not installed: "needs the extra rdf, ..."."""
     return f"needs the extra {extra}, which is not installed: in the checkout, pip install '.[{extra}]'"
 
 
 def near_names(name: str, known: Iterable[str]) -> str:
-    """A hint " (did you mean ...?)" with similar names; empty if there is none, or the name is long."""
-    near = near_ids(name, known)
-    return f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
+    """Returns a hint " (did you mean ...?)" with similar names; empty if there is none, or the name is long."""
+    similar = near_ids(name, known)
+    return f" (did you mean {' or '.join(map(repr, similar))}?)" if similar else ""
 
 
 def near_ids(name: str, known: Iterable[str]) -> list[str]:
-    """At most three similar names, the nearest first; none for a long name, as two are compared in quadratic time."""
-    short = [other for other in known if len(other) <= _LONGEST_HINT >= len(name)]
+    """Returns at most three similar names, the nearest first; none for a long name."""
+    # Two names are compared in quadratic time, and servers may send names of any length.
+    if len(name) > _LONGEST_HINT:
+        return []
+    short = [other for other in known if len(other) <= _LONGEST_HINT]
     return get_close_matches(name, short, n=3) if short else []
 
 
@@ -90,5 +93,5 @@ class Finding:
     tool: str = ""
 
     def to_dict(self) -> dict[str, str]:
-        """The finding as JSON values."""
+        """Returns the finding as JSON values."""
         return {name: str(value) for name, value in asdict(self).items()}

@@ -78,17 +78,17 @@ class Loaded(_Details):
     policy: Policy | None = None
 
     def digest(self, tool: Tool) -> str | None:
-        """SHA-256 of a tool's accepted definition; None if its server is not live."""
+        """Returns the SHA-256 of a tool's accepted definition; None if its server is not live."""
         return self.digests.get(tool.agent, {}).get(tool.name)
 
     def pin(self, tool: Tool) -> str:
-        """SHA-256 of what a person approves: a tool's accepted definition, and how its server is reached."""
+        """Returns the SHA-256 of what a person approves: the accepted definition, and how its server is reached."""
         connection = self.connections.get(tool.agent)
         reached = server_identity(connection) if isinstance(connection, ServerConfig) else ""
         return digest([self.digest(tool) or tool.model_dump(mode="json"), reached])
 
     def trusts(self, agent_id: str) -> bool:
-        """Whether what an agent says of itself is believed: by its entry in the ``mcp.json``, or by the policy."""
+        """Returns whether an agent is believed what it says of itself, by its entry or by the policy."""
         connection = self.connections.get(agent_id)
         by_entry = isinstance(connection, ServerConfig) and connection.callsheet.trusted
         return by_entry or (self.policy is not None and self.policy.trusts(agent_id))
@@ -96,14 +96,20 @@ class Loaded(_Details):
     @property
     def trusted(self) -> frozenset[str]:
         """Ids of the agents that ``trusts`` names, and of those of this process: they are the user's own program."""
-        own = {agent for agent, to in self.connections.items() if not isinstance(to, ServerConfig)}
+        own = {agent for agent, connection in self.connections.items() if not isinstance(connection, ServerConfig)}
         return frozenset(agent.id for agent in self.catalog.agents if agent.id in own or self.trusts(agent.id))
 
     @property
     def of_resources(self) -> Loaded:
         """The resources, templates and prompts of the same servers, under the same policy, as a catalog of tools."""
-        kept = {name: self.details[name] for name in ("connections", "digests", "changes")}
-        return Loaded(Catalog(agents=tuple(self.resources.values())), label=self.label, policy=self.policy, **kept)
+        return Loaded(
+            Catalog(agents=tuple(self.resources.values())),
+            label=self.label,
+            policy=self.policy,
+            connections=self.connections,
+            digests=self.digests,
+            changes=self.changes,
+        )
 
     @property
     def part(self) -> SourceCatalog:
@@ -112,12 +118,19 @@ class Loaded(_Details):
 
 
 def joined(parts: Sequence[SourceCatalog]) -> SourceCatalog:
-    """Several parts as one; of mappings with the same key, the last counts."""
+    """Joins several parts to one; of mappings with the same key, the last counts."""
     whole: dict[str, Any] = {}
-    for name in (item.name for item in fields(SourceCatalog)):
-        values = [getattr(part, name) for part in (SourceCatalog(), *parts)]
-        is_tuple = isinstance(values[0], tuple)
-        whole[name] = tuple(chain(*values)) if is_tuple else {key: one[key] for one in values for key in one}
+    empty = SourceCatalog()
+    for item in fields(SourceCatalog):
+        values = [getattr(part, item.name) for part in parts]
+        # Each field is a tuple or a mapping.
+        if isinstance(getattr(empty, item.name), tuple):
+            whole[item.name] = tuple(chain(*values))
+        else:
+            merged: dict[Any, Any] = {}
+            for value in values:
+                merged.update(value)
+            whole[item.name] = merged
     return SourceCatalog(**whole)
 
 
@@ -132,7 +145,7 @@ or toolkit, a function, a compiled LangGraph app, another runnable, or an ``A2AA
 
 
 def sources_of(*arguments: CatalogSource) -> tuple[CatalogSource, ...]:
-    """The arguments as single sources.
+    """Returns the arguments as single sources.
 
     A list or tuple that holds a path or a catalog is several sources; its other items together are one more source.
     Any other list is one source: tools, or agents with names.
@@ -142,13 +155,15 @@ def sources_of(*arguments: CatalogSource) -> tuple[CatalogSource, ...]:
         if not isinstance(argument, list | tuple):
             sources.append(argument)
             continue
+        sources += [item for item in argument if isinstance(item, Named)]
         objects = [item for item in argument if not isinstance(item, Named)]
-        sources += [*(item for item in argument if isinstance(item, Named)), *([objects] if objects else [])]
+        if objects:
+            sources.append(objects)
     return tuple(sources)
 
 
 def label_of(source: CatalogSource) -> str:
-    """Path or name of a source; empty for an object in memory."""
+    """Returns the path or name of a source; empty for an object in memory."""
     match source:
         case Loaded():
             return source.label
@@ -159,11 +174,13 @@ def label_of(source: CatalogSource) -> str:
 
 
 def key_of(label: str) -> str:
-    """A key of a catalog for files about it; the same sources have the same key, in whatever order."""
-    names = {name if is_address(name) else str(Path.cwd() / name) for name in label.splitlines()}
+    """Returns a key of a catalog for files about it; the same sources have the same key, in whatever order."""
+    names = set[str]()
+    for name in label.splitlines():
+        names.add(name if is_address(name) else str(Path.cwd() / name))
     return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
 
 
 def decisions_file(label: str) -> Path:
-    """Where decisions about the dependencies of a catalog are kept, if its user names no file for them."""
+    """Returns the file for decisions about the dependencies of a catalog whose user names no file for them."""
     return state_folder() / "dependencies" / f"{key_of(label)}.json"

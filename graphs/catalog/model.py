@@ -32,7 +32,9 @@ class Record(BaseModel):
 
 
 def _message_of(error: ValidationError, most: int = 3) -> str:
-    details, messages = error.errors(), []
+    """Returns the first errors of a validation in one line, each with the place of its field."""
+    details = error.errors()
+    messages = list[str]()
     for detail in details[:most]:
         cause = detail.get("ctx", {}).get("error")
         where = ".".join(map(str, detail["loc"]))
@@ -229,15 +231,11 @@ class Catalog(Record):
 
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        ids: set[str] = set()
-        nodes = [node for agent in self.agents for node in (agent.id, *(tool.id for tool in agent.tools))]
-        for node in (*nodes, *(skill.id for skill in self.skills)):
-            if node in ids:
-                raise CatalogError(f"two nodes of the catalog have the id {node!r}: rename one of them")
-            ids.add(node)
+        self._check_ids()
         for skill in self.skills:
-            if unknown := [tool for tool in skill.tools if tool not in self.tools]:
-                raise CatalogError(f"skill {skill.name!r} names {unknown[0]!r}, which is not in the catalog")
+            for name in skill.tools:
+                if name not in self.tools:
+                    raise CatalogError(f"skill {skill.name!r} names {name!r}, which is not in the catalog")
         for tool in self.tools.values():
             for edge in tool.depends_on:
                 if edge.tool not in self.tools:
@@ -246,6 +244,19 @@ class Catalog(Record):
                         f"{near_names(edge.tool, self.tools)}: correct the id or remove the dependency"
                     )
         return self
+
+    def _check_ids(self) -> None:
+        """Refuses an id that two agents, tools or skills have: in the graph, they would be one node."""
+        ids = list[str]()
+        for agent in self.agents:
+            ids.append(agent.id)
+            ids.extend(tool.id for tool in agent.tools)
+        ids.extend(skill.id for skill in self.skills)
+        known = set[str]()
+        for node in ids:
+            if node in known:
+                raise CatalogError(f"two nodes of the catalog have the id {node!r}: rename one of them")
+            known.add(node)
 
     @cached_property
     def derived(self) -> dict[str, Any]:
@@ -260,8 +271,10 @@ class Catalog(Record):
     @property
     def sizes(self) -> str:
         """``7 agents, 58 tools``, with the number of skills if there are any."""
-        counts = (("agent", self.agents), ("tool", self.tools), *((("skill", self.skills),) if self.skills else ()))
-        return ", ".join(counted(len(nodes), word) for word, nodes in counts)
+        counts = [counted(len(self.agents), "agent"), counted(len(self.tools), "tool")]
+        if self.skills:
+            counts.append(counted(len(self.skills), "skill"))
+        return ", ".join(counts)
 
     @cached_property
     def skills_by_id(self) -> Mapping[str, Skill]:
@@ -274,39 +287,48 @@ class Catalog(Record):
         return {agent.id: agent for agent in self.agents}
 
     def agent(self, agent_id: str) -> Agent:
-        """The agent of this id, or ``UnknownNameError``, which suggests similar ids."""
+        """Returns the agent of this id, or raises ``UnknownNameError``, which suggests similar ids."""
         return lookup(self.by_id, agent_id, "agent", "catalog")
 
     def tool(self, tool_id: str) -> Tool:
-        """The tool of this id, or ``UnknownNameError``, which suggests similar ids."""
+        """Returns the tool of this id, or raises ``UnknownNameError``, which suggests similar ids."""
         return lookup(self.tools, tool_id, "tool", "catalog")
 
 
 def parameters_of(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:
-    """The properties of an object schema, in order; properties without a valid schema are skipped."""
-    properties, required = schema.get("properties"), schema.get("required")
+    """Returns the properties of an object schema, in order; properties without a valid schema are skipped."""
+    properties = schema.get("properties")
     if not isinstance(properties, dict):
         return ()
-    required_names = set(map(str, required)) if isinstance(required, list) else set()
-    return tuple(
-        Parameter(
+    required = schema.get("required")
+    required_names = set(map(str, required)) if isinstance(required, list) else set[str]()
+    parameters = []
+    for name, spec in properties.items():
+        if not isinstance(spec, dict):
+            continue
+        enum = spec.get("enum")
+        parameter = Parameter(
             name=name,
             type=_type_of(spec),
             description=str(spec.get("description") or ""),
             required=name in required_names,
-            enum=tuple(spec["enum"]) if isinstance(spec.get("enum"), list) else (),
+            enum=tuple(enum) if isinstance(enum, list) else (),
             format=str(spec.get("format") or ""),
             default=spec.get("default"),
         )
-        for name, spec in properties.items()
-        if isinstance(spec, dict)
-    )
+        parameters.append(parameter)
+    return tuple(parameters)
 
 
 def _type_of(spec: Mapping[str, Any]) -> str:
+    """Returns the type of a schema; several types, and those of its alternatives, are joined by ``|``."""
     declared = spec.get("type")
-    if isinstance(declared, str | list):
-        return declared if isinstance(declared, str) else "|".join(map(str, declared))
-    options = spec.get("anyOf") or spec.get("oneOf") or []
-    types = (_type_of(option) for option in options if isinstance(option, dict)) if isinstance(options, list) else ()
-    return "|".join(dict.fromkeys(types)) or "any"
+    if isinstance(declared, str):
+        return declared
+    if isinstance(declared, list):
+        return "|".join(map(str, declared))
+    alternatives = spec.get("anyOf") or spec.get("oneOf") or []
+    types: dict[str, None] = {}  # in order, without duplicates
+    if isinstance(alternatives, list):
+        types.update((_type_of(part), None) for part in alternatives if isinstance(part, dict))
+    return "|".join(types) or "any"

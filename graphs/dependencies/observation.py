@@ -26,7 +26,10 @@ Seen = tuple[str, str, str]
 _Key = tuple[str, str, str]
 """Id of a tool, digest of its definition (a changed tool starts anew), and digest of the user; empty for no user."""
 _SHORTEST, _LONGEST = 3, 500
-_MOST_ENTRIES, _MOST_CALLS = 20_000, 100
+"""Characters of a value of which it is believed that it came from a result."""
+_MOST_ENTRIES = 20_000
+_MOST_CALLS = 100
+"""Calls of a tool from which on earlier ones count half."""
 _FAILURES = frozenset(("start", "timeout", "crash", "protocol", "too_large"))
 _LOG = logging.getLogger(__name__)
 
@@ -45,15 +48,20 @@ def observed(calls: Sequence[Call], *, before: Sequence[Call] = (), said: str = 
     counts: Counter[Seen] = Counter()
     earlier = list(before)
     for call in calls:
-        values = {(parameter, value) for parameter, value in _values(call.args) if _SHORTEST <= len(value) <= _LONGEST}
-        origins = {(parameter, _origin(value, earlier)) for parameter, value in values if not _within(value, said)}
-        counts.update((call.tool, tool, parameter) for parameter, tool in origins if tool and tool != call.tool)
+        seen = set[Seen]()  # once per call, however many values of a parameter came from a tool
+        for parameter, value in set(_values(call.args)):
+            if not _SHORTEST <= len(value) <= _LONGEST or _within(value, said):
+                continue
+            tool = _origin(value, earlier)
+            if tool is not None and tool != call.tool:
+                seen.add((call.tool, tool, parameter))
+        counts.update(seen)
         earlier.append(call)
     return counts
 
 
 def observed_proposals(seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Proposal, ...]:
-    """Observations as proposals, most frequent first; tools that are not in the catalog are skipped.
+    """Returns observations as proposals, most frequent first; tools that are not in the catalog are skipped.
 
     The confidence after n observations is ``n / (n + 1)``.
     """
@@ -61,8 +69,9 @@ def observed_proposals(seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Prop
     for (source, target, parameter), count in sorted(seen.items(), key=lambda item: (-item[1], item[0])):
         if source not in catalog.tools or target not in catalog.tools:
             continue
-        required = any(p.name == parameter.split(".")[0] and p.required for p in catalog.tools[source].parameters)
-        kind = DependencyKind.PARAMETER_DIRECTLY if required else DependencyKind.PARAMETER_INDIRECTLY
+        name = parameter.split(".")[0]
+        required = {one.name for one in catalog.tools[source].parameters if one.required}
+        kind = DependencyKind.PARAMETER_DIRECTLY if name in required else DependencyKind.PARAMETER_INDIRECTLY
         times = "once" if count == 1 else f"{count} times"
         proposals.append(
             Proposal(
@@ -79,7 +88,7 @@ def observed_proposals(seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Prop
 
 
 def _values(args: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
-    """The values in a call's arguments, each with its path of names."""
+    """Yields the values in a call's arguments, each with its path of names."""
     match args:
         case Mapping():
             for name, value in args.items():
@@ -94,7 +103,7 @@ def _values(args: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
 
 
 def _origin(value: str, calls: Sequence[Call]) -> str | None:
-    """The tool of the latest call that returned a value and was not given it."""
+    """Returns the tool of the latest call that returned a value and was not given it; None if there is none."""
     for call in reversed(calls):
         if _within(value, call.output) and not any(_within(value, text) for _, text in _values(call.args)):
             return str(call.tool)
@@ -102,7 +111,7 @@ def _origin(value: str, calls: Sequence[Call]) -> str | None:
 
 
 def _within(value: str, text: str) -> bool:
-    """Whether a value occurs in a text as a whole word or number."""
+    """Returns whether a value occurs in a text as a whole word or number."""
     return value in text and re.search(rf"(?<![\w]){re.escape(value)}(?![\w])", text) is not None
 
 
@@ -122,26 +131,27 @@ class Outcomes:
         return self.done + self.failed
 
     def __add__(self, other: Outcomes) -> Outcomes:
-        """The sum; from 100 calls on, earlier ones count half, so that new ones count more than old ones."""
-        by = 2 if self.sent >= _MOST_CALLS else 1
-        done, failed = ((count + by - 1) // by for count in (self.done, self.failed))
+        """Returns the sum; from 100 calls on, earlier ones count half, so that new ones count more than old ones."""
+        done, failed = self.done, self.failed
+        if self.sent >= _MOST_CALLS:
+            done, failed = (done + 1) // 2, (failed + 1) // 2
         return Outcomes(done + other.done, failed + other.failed)
 
 
 def outcomes_of(calls: Iterable[Call]) -> dict[str, Outcomes]:
-    """Tool id -> the outcomes of these calls.
+    """Returns tool id -> the outcomes of these calls.
 
     What a person answered or refused does not count, nor do errors that the tool itself reports, nor what was not sent.
     """
     counts: dict[str, Outcomes] = {}
     for call in calls:
         if not call.error and call.effect != "none":
-            one = Outcomes(done=1)
+            outcome = Outcomes(done=1)
         elif call.error and call.kind in _FAILURES:
-            one = Outcomes(failed=1)
+            outcome = Outcomes(failed=1)
         else:
             continue
-        counts[call.tool] = counts.get(call.tool, Outcomes()) + one
+        counts[call.tool] = counts.get(call.tool, Outcomes()) + outcome
     return counts
 
 
@@ -166,16 +176,17 @@ class CountFile:
         """Removes the counts of tools whose ids match a pattern (``files/*``); returns the number of entries."""
         with self.file.locked():
             rows = self._rows()
-            kept = [row for row in rows if not any(fnmatchcase(tool, pattern) for tool in row[: self.tools])]
-            if len(kept) < len(rows):
-                self._replace(kept)
-        return self._entries(rows) - self._entries(kept)
+            remaining = [row for row in rows if not any(fnmatchcase(tool, pattern) for tool in row[: self.tools])]
+            if len(remaining) < len(rows):
+                self._replace(remaining)
+        return self._entries(rows) - self._entries(remaining)
 
     def _entries(self, rows: Iterable[Sequence[Any]]) -> int:
+        """Returns the number of entries, not counted by parameter or user."""
         return len({tuple(row[: 2 * self.tools - 1]) for row in rows})
 
     def _rows(self) -> list[tuple[Any, ...]]:
-        """The rows of the file; none if there is no file yet."""
+        """Returns the rows of the file; none if there is no file yet."""
         try:
             document = json.loads(self.file.text())
             if document[self.mark] != 1:
@@ -201,7 +212,7 @@ class ObservationLog(CountFile):
     row = TypeAdapter(list[tuple[str, str, str, PositiveInt]])
 
     def read(self) -> Counter[Seen]:
-        """The counts so far; empty if there is no file yet."""
+        """Returns the counts so far; empty if there is no file yet."""
         return Counter({(source, target, parameter): count for source, target, parameter, count in self._rows()})
 
     def add(self, seen: Mapping[Seen, int]) -> None:
@@ -219,21 +230,28 @@ class OutcomeLog(CountFile):
     row = TypeAdapter(list[tuple[str, str, str, NonNegativeInt, NonNegativeInt]])
 
     def of(self, catalog: Catalog) -> dict[str, Outcomes]:
-        """Tool id -> the outcomes of the tools of a catalog, as far as they have the same definition.
+        """Returns tool id -> the outcomes of the tools of a catalog, as far as they have the same definition.
 
         A user counts as one call, which failed if most of the user's calls did. Calls without a user all count.
         """
         sums: dict[str, Counter[str]] = {}
         digests: dict[str, str] = {}
         for (tool, digest, user), counts in self.read().items():
-            if tool not in catalog.tools or digest != digests.setdefault(tool, _digest(catalog.tools[tool])):
+            if tool not in catalog.tools:
                 continue
-            mostly = Outcomes(failed=1) if counts.failed > counts.done else Outcomes(done=min(1, counts.done))
-            sums.setdefault(tool, Counter()).update(asdict(mostly if user else counts))
+            if tool not in digests:
+                digests[tool] = _digest(catalog.tools[tool])
+            if digest != digests[tool]:
+                continue
+            vote = counts
+            if user:
+                most_failed = counts.failed > counts.done
+                vote = Outcomes(failed=1) if most_failed else Outcomes(done=min(1, counts.done))
+            sums.setdefault(tool, Counter()).update(asdict(vote))
         return {tool: Outcomes(**counts) for tool, counts in sums.items()}
 
     def read(self) -> dict[_Key, Outcomes]:
-        """All outcomes; empty if there is no file yet."""
+        """Returns all outcomes; empty if there is no file yet."""
         return {(tool, digest, user): Outcomes(*counts) for tool, digest, user, *counts in self._rows()}
 
     def add(self, outcomes: Mapping[str, Outcomes], catalog: Catalog, user: str = "") -> None:
@@ -241,20 +259,23 @@ class OutcomeLog(CountFile):
 
         Beyond 20,000 entries, those with the fewest calls are dropped.
         """
-        who = hashlib.sha256(user.encode()).hexdigest()[:16] if user else ""
-        new = {(tool, _digest(catalog.tools[tool]), who): o for tool, o in outcomes.items() if tool in catalog.tools}
+        user_digest = hashlib.sha256(user.encode()).hexdigest()[:16] if user else ""
+        new = dict[_Key, Outcomes]()
+        for tool, outcome in outcomes.items():
+            if tool in catalog.tools:
+                new[tool, _digest(catalog.tools[tool]), user_digest] = outcome
         if not new:
             return
         with self.file.locked():
             counts = self.read()
-            for key, counted in new.items():
-                counts[key] = counts.get(key, Outcomes()) + counted
-            kept = sorted(counts, key=lambda key: (key not in new, -counts[key].sent))[:_MOST_ENTRIES]
-            self._replace((*key, *astuple(counts[key])) for key in kept)
+            for key, outcome in new.items():
+                counts[key] = counts.get(key, Outcomes()) + outcome
+            most_first = sorted(counts, key=lambda key: (key not in new, -counts[key].sent))
+            self._replace((*key, *astuple(counts[key])) for key in most_first[:_MOST_ENTRIES])
 
 
 def following(log: OutcomeLog, catalog: Catalog) -> Callable[[], Mapping[str, Outcomes]]:
-    """A function that returns the outcomes of a catalog's tools, and reads the file again when it has changed.
+    """Returns a function that returns the outcomes of a catalog's tools, and reads the file again when it has changed.
 
     A file that cannot be read counts as empty, with a warning in the log.
     """

@@ -48,7 +48,11 @@ def lint(
     taxonomy: Taxonomy | None = None,
     proposals: Iterable[Proposal] = (),
 ) -> tuple[Finding, ...]:
-    """The findings in a catalog, by rule and then in the order of the catalog.
+    """Returns the findings in a catalog, by rule and then in the order of the catalog.
+
+    Example:
+        >>> for finding in lint("manifests/"):
+        ...     print(finding.severity, finding.tool, finding.message)
 
     Args:
         sources: As for ``load``.
@@ -58,4 +62,7 @@ def lint(
     """
     loaded = load(*sources)
     subject = Subject(loaded.catalog, taxonomy or default_taxonomy(), loaded.problems, tuple(proposals))
-    return tuple(finding for each in rules for finding in each.findings(subject))
+    findings = list[Finding]()
+    for each in rules:
+        findings += each.findings(subject)
+    return tuple(findings)

@@ -45,28 +45,40 @@ class Rule:
     look: Look
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
-        """The findings, in the order of the catalog."""
+        """Yields the findings, in the order of the catalog."""
         for remark in self.look(subject):
             yield Finding(self.severity, self.name, remark.message, remark.agent, remark.tool)
 
 
 def rule(name: str, severity: Severity, about: str) -> Callable[[Look], Rule]:
-    """Decorator that makes a rule of a check."""
+    """Decorates a check, and makes a rule of it.
+
+    Example:
+        >>> @rule("long-name", Severity.INFO, "The name of a tool has more than 40 characters.")
+        ... def long_name(subject: Subject) -> Iterator[Remark]:
+        ...     for tool in subject.catalog.tools.values():
+        ...         if len(tool.name) > 40:
+        ...             yield on(tool, "has a long name: shorten it")
+    """
     return lambda look: Rule(name, severity, about, look)
 
 
 def on(tool: Tool, message: str) -> Remark:
-    """A remark about a tool."""
+    """Returns a remark about a tool."""
     return Remark(message, tool.agent, tool.id)
 
 
 def quoted(text: str, most: int = 100) -> str:
-    """The beginning of a text from outside on one line, quoted, with hidden characters escaped."""
+    """Returns the beginning of a text from outside on one line, quoted, with hidden characters escaped."""
     line = " ".join(escaped(text[: most * 4]).split())
-    return repr(line if len(line) <= most else f"{line[: most - 1]}…")
+    if len(line) > most:
+        line = f"{line[: most - 1]}…"
+    return repr(line)
 
 
 def listed(names: list[str], most: int = 5) -> str:
-    """``a, b, c and 4 more``."""
-    shown = ", ".join(names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    """Returns ``a, b, c and 4 more``."""
+    text = ", ".join(names[:most])
+    if len(names) > most:
+        text += f" and {len(names) - most} more"
+    return text

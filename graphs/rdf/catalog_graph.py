@@ -27,7 +27,7 @@ NAMESPACE = "https://w3id.org/callsheet/ns#"
 
 
 def vocabulary() -> str:
-    """The shipped vocabulary as Turtle."""
+    """Returns the shipped vocabulary as Turtle."""
     return files("callsheet.graphs.rdf").joinpath("shapes", "vocabulary.ttl").read_text(encoding="utf-8")
 
 
@@ -101,7 +101,7 @@ _EDGES: Mapping[str, tuple[Sequence[URIRef], Sequence[URIRef]]] = {
 
 
 def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> Graph:
-    """The catalog as RDF in Callsheet's vocabulary; ``docs/reference/ontology.md`` shows the form.
+    """Returns the catalog as RDF in Callsheet's vocabulary; ``docs/reference/ontology.md`` shows the form.
 
     Source: Representing Agentic Tools in Knowledge Graphs, the ontology of servers, tools, capabilities and
     parameters; outputs, annotations, dependencies and the hierarchy are ours.
@@ -123,8 +123,9 @@ def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> 
                 writing.field(iris[node], data["record"], role)
     for source, target, place, data in graph.edges(keys=True, data=True):
         writing.edge(iris[source], iris[target], data["kind"])
-        if edge := data.get("dependency"):
-            writing.dependency(iris[source], iris[target], catalog.tools[source], edge, place)
+        dependency = data.get("dependency")
+        if dependency is not None:
+            writing.dependency(iris[source], iris[target], catalog.tools[source], dependency, place)
     return writing.graph
 
 
@@ -132,14 +133,18 @@ _MAY_BE_EMPTY = {(CS.Field, "name"), (CS.Dependency, "parameter")}
 
 
 class _Writing:
+    """Writes the parts of a catalog into a graph."""
+
     def __init__(self) -> None:
         self.graph = Graph(bind_namespaces="none")
         for prefix, namespace in PREFIXES.items():
             self.graph.bind(prefix, namespace)
 
     def catalog(self, catalog: Catalog, iris: Mapping[Any, URIRef]) -> None:
-        listed = ((CS.lists, iris[one]) for one in (*catalog.by_id, *catalog.skills_by_id))
-        self._say(URIRef(f"{BASE}catalog"), (RDF.type, CS.Catalog), *listed)
+        root = URIRef(f"{BASE}catalog")
+        self._add(root, (RDF.type, CS.Catalog))
+        for node in (*catalog.by_id, *catalog.skills_by_id):
+            self._add(root, (CS.lists, iris[node]))
         for position, agent in enumerate(catalog.agents, 1):
             self._entity(iris[agent.id], CS.Agent, agent, position)
             for place, tool in enumerate(agent.tools, 1):
@@ -147,68 +152,78 @@ class _Writing:
         for position, skill in enumerate(catalog.skills, 1):
             self._entity(iris[skill.id], CS.Skill, skill, position)
             if len(skill.tools) > 1:
-                self._say(iris[skill.id], (CS.toolOrder, _json(skill.tools)))
+                self._add(iris[skill.id], (CS.toolOrder, _json(skill.tools)))
 
     def edge(self, source: URIRef, target: URIRef, kind: str) -> None:
         along, against = _EDGES[kind]
-        self._say(source, *((term, target) for term in along))
-        self._say(target, *((term, source) for term in against))
+        for term in along:
+            self._add(source, (term, target))
+        for term in against:
+            self._add(target, (term, source))
 
     def capability(self, node: URIRef, capability_id: str, known: Capability | None) -> None:
-        self._say(node, (RDF.type, CS.Capability), (RDF.type, SKOS.Concept), (SKOS.notation, _text(capability_id)))
+        self._add(node, (RDF.type, CS.Capability), (RDF.type, SKOS.Concept), (SKOS.notation, _text(capability_id)))
         if known is not None:
-            examples = ((SKOS.example, _text(example)) for example in known.examples)
-            self._say(node, (SKOS.prefLabel, _text(known.name)), (SKOS.definition, _text(known.definition)), *examples)
+            self._add(node, (SKOS.prefLabel, _text(known.name)), (SKOS.definition, _text(known.definition)))
+            for example in known.examples:
+                self._add(node, (SKOS.example, _text(example)))
 
     def _tool(self, node: URIRef, tool: Tool, position: int) -> None:
         self._entity(node, CS.Tool, tool, position)
-        self._say(node, (CS.core, Literal(tool.core)))
+        self._add(node, (CS.core, Literal(tool.core)))
         for name, term in DOCUMENTS.items():
             value = getattr(tool, name)
             if value is not None and (value or name != "annotations"):
-                self._say(node, (term, _json(value)))
-        claims = ((term, tool.annotations.get(hint)) for hint, term in HINTS.items())
-        self._say(node, *((term, Literal(claim)) for term, claim in claims if isinstance(claim, bool)))
+                self._add(node, (term, _json(value)))
+        for hint, term in HINTS.items():
+            claim = tool.annotations.get(hint)
+            if isinstance(claim, bool):
+                self._add(node, (term, Literal(claim)))
         if len(tool.capabilities) > 1:
-            self._say(node, (CS.capabilityOrder, _json(tool.capabilities)))
+            self._add(node, (CS.capabilityOrder, _json(tool.capabilities)))
 
     def _entity(self, node: URIRef, kind: URIRef, item: Agent | Tool | Skill, position: int) -> None:
-        """What agents, tools and skills have in common."""
-        label = (item.title if isinstance(item, Tool) else "") or item.name or item.id
-        self._say(node, (RDF.type, kind), (DCTERMS.identifier, _text(item.id)), (RDFS.label, _text(label)))
-        self._say(node, (CS.position, Literal(position)))
+        """Writes what agents, tools and skills have in common."""
+        title = item.title if isinstance(item, Tool) else ""
+        label = title or item.name or item.id
+        self._add(node, (RDF.type, kind), (DCTERMS.identifier, _text(item.id)), (RDFS.label, _text(label)))
+        self._add(node, (CS.position, Literal(position)))
         self._texts(node, kind, item)
 
     def field(self, node: URIRef, field: Parameter, role: str) -> None:
         kind = CS.Parameter if role == "parameter" else CS.OutputField
-        self._say(node, (RDF.type, kind), (RDFS.label, _text(field.name)))
+        self._add(node, (RDF.type, kind), (RDFS.label, _text(field.name)))
         self._texts(node, CS.Field, field)
-        self._say(node, *((CS.valueType, _text(name)) for name in field.type.split("|")))
-        self._say(node, *((CS.enumValue, _value(value)) for value in field.enum))
+        for name in field.type.split("|"):
+            self._add(node, (CS.valueType, _text(name)))
+        for value in field.enum:
+            self._add(node, (CS.enumValue, _value(value)))
         if field.default is not None:
-            self._say(node, (CS.defaultValue, _value(field.default)))
+            self._add(node, (CS.defaultValue, _value(field.default)))
 
     def dependency(self, source: URIRef, needed: URIRef, tool: Tool, edge: Dependency, position: int) -> None:
         node = URIRef(BASE + key("dependency", tool.agent, tool.name, str(position)))
-        self._say(source, (CS.hasDependency, node))
+        self._add(source, (CS.hasDependency, node))
         # All digits without an exponent; as a double, rdflib's Turtle would round it.
         confidence = Literal(format(Decimal(repr(edge.confidence)), "f"), datatype=XSD.decimal)
-        self._say(node, (RDF.type, CS.Dependency), (CS.needs, needed), (CS.position, Literal(position)))
-        self._say(node, (CS.confidence, confidence), (CS["count"], Literal(edge.count)))
+        self._add(node, (RDF.type, CS.Dependency), (CS.needs, needed), (CS.position, Literal(position)))
+        self._add(node, (CS.confidence, confidence), (CS["count"], Literal(edge.count)))
         self._texts(node, CS.Dependency, edge)
-        on = (one for one in tool.parameters if one.name == edge.parameter)
-        iris = (URIRef(BASE + key(*field_node(tool.agent, one, "parameter"))) for one in on)
-        self._say(node, *((CS.onParameter, iri) for iri in iris))
+        for parameter in tool.parameters:
+            if parameter.name == edge.parameter:
+                iri = URIRef(BASE + key(*field_node(tool.agent, parameter, "parameter")))
+                self._add(node, (CS.onParameter, iri))
 
     def _texts(self, node: URIRef, kind: URIRef, item: object) -> None:
-        """The texts of a record; an empty one says nothing, except as the name of a field."""
+        """Writes the texts of a record; an empty one says nothing, except as the name of a field."""
         for name, term in TEXTS[kind].items():
             value = getattr(item, name)
             if value or (value is not None and (kind, name) in _MAY_BE_EMPTY):
-                self._say(node, (term, _text(value)))
+                self._add(node, (term, _text(value)))
 
-    def _say(self, subject: URIRef, *said: tuple[URIRef, URIRef | Literal]) -> None:
-        for term, value in said:
+    def _add(self, subject: URIRef, *statements: tuple[URIRef, URIRef | Literal]) -> None:
+        """Adds statements on a subject, each a property with its value."""
+        for term, value in statements:
             self.graph.add((subject, term, value))
 
 
@@ -225,10 +240,11 @@ def _value(value: Any) -> Literal:
 
 
 _LARGEST = 1e300
+"""Numbers beyond it may be infinite as a float."""
 
 
 def from_graph(graph: Graph) -> Catalog:
-    """The catalog in an RDF graph in Callsheet's vocabulary: the inverse of ``to_graph``.
+    """Returns the catalog in an RDF graph in Callsheet's vocabulary: the inverse of ``to_graph``.
 
     Nodes without ``cs:position`` are ordered by IRI; an edge such as ``cs:toolDirectlyDependsOn`` is sufficient without
     a ``cs:Dependency``.
@@ -247,21 +263,25 @@ def from_graph(graph: Graph) -> Catalog:
 
 
 class _Reading:
+    """Reads the parts of a catalog from a graph."""
+
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self.agents = {node: self._needed(node, DCTERMS.identifier) for node in self._all(CS.Agent)}
         self._tools = {node: self._identity(node) for node in self._all(CS.Tool)}
 
     def document(self) -> dict[str, Any]:
-        """The catalog as plain values."""
+        """Returns the catalog as plain values."""
         tools: dict[str, list[dict[str, Any]]] = {agent_id: [] for agent_id in self.agents.values()}
         for node in self._ordered(self._tools):
-            tools[self._tools[node][0]].append(self._tool(node))
-        agents = [
-            {"id": self.agents[node], "tools": tools.get(self.agents[node], []), **self._texts(node, CS.Agent)}
-            for node in self._ordered(self.agents)
-        ]
-        return {"agents": agents, "skills": [self._skill(node) for node in self._ordered(self._all(CS.Skill))]}
+            agent_id, _ = self._tools[node]
+            tools[agent_id].append(self._tool(node))
+        agents = []
+        for node in self._ordered(self.agents):
+            agent_id = self.agents[node]
+            agents.append({"id": agent_id, "tools": tools[agent_id], **self._texts(node, CS.Agent)})
+        skills = [self._skill(node) for node in self._ordered(self._all(CS.Skill))]
+        return {"agents": agents, "skills": skills}
 
     def _skill(self, node: Node) -> dict[str, Any]:
         ids = {self._tool_id(tool) for tool in self._graph.objects(node, CS.namesTool)}
@@ -269,7 +289,7 @@ class _Reading:
         return {"tools": self._in_order(node, CS.toolOrder, ids), **self._texts(node, CS.Skill)}
 
     def _identity(self, node: Node) -> tuple[str, str]:
-        """Owner and name of a tool."""
+        """Returns owner and name of a tool."""
         owners = {*self._graph.objects(node, CS.hostedOn), *self._graph.subjects(CS.hosts, node)}
         if len(owners) != 1:
             number = counted(len(owners), "agent")
@@ -297,24 +317,28 @@ class _Reading:
 
     def _documents(self, node: Node) -> dict[str, Any]:
         self._needed(node, CS.inputSchema)
-        for term, document in _DERIVED.items():
-            if (node, term, None) in self._graph:
-                self._needed(node, document)
-        values = ((name, self._one(node, term)) for name, term in DOCUMENTS.items())
-        documents = {name: _parsed(value) for name, value in values if value is not None}
-        if wrong := [name for name, value in documents.items() if not isinstance(value, dict)]:
-            raise CatalogError(f"{_shown(DOCUMENTS[wrong[0]])} is not an object")
+        for derived, source in _DERIVED.items():
+            if (node, derived, None) in self._graph:
+                self._needed(node, source)
+        documents = {}
+        for name, term in DOCUMENTS.items():
+            value = self._one(node, term)
+            if value is not None:
+                documents[name] = _parsed(value)
+        for name, document in documents.items():
+            if not isinstance(document, dict):
+                raise CatalogError(f"{_shown(DOCUMENTS[name])} is not an object")
         return documents
 
     def _dependencies(self, node: Node) -> list[dict[str, Any]]:
+        """Returns the dependencies of a tool: those that are described, then edges without a description."""
         edges = [self._dependency(item) for item in self._ordered(self._graph.objects(node, CS.hasDependency))]
-        covered = {(edge["kind"], edge["tool"]) for edge in edges}
-        bare = {
-            (kind.value, self._tool_id(target))
-            for kind, term in EDGES.items()
-            for target in self._graph.objects(node, term)
-        }
-        return [*edges, *({"kind": kind, "tool": tool} for kind, tool in sorted(bare - covered))]
+        described = {(edge["kind"], edge["tool"]) for edge in edges}
+        bare = set[tuple[str, str]]()
+        for kind, term in EDGES.items():
+            for target in self._graph.objects(node, term):
+                bare.add((kind.value, self._tool_id(target)))
+        return edges + [{"kind": kind, "tool": tool} for kind, tool in sorted(bare - described)]
 
     def _dependency(self, node: Node) -> dict[str, Any]:
         target = self._one(node, CS.needs)
@@ -333,14 +357,19 @@ class _Reading:
         return "/".join(self._tools[node])
 
     def _texts(self, node: Node, kind: URIRef) -> dict[str, str]:
-        values = ((name, self._one(node, term)) for name, term in TEXTS[kind].items())
-        return {name: str(value) for name, value in values if value is not None}
+        """Returns the texts of a node by the field of the catalog."""
+        texts = {}
+        for name, term in TEXTS[kind].items():
+            value = self._one(node, term)
+            if value is not None:
+                texts[name] = str(value)
+        return texts
 
     def _all(self, kind: URIRef) -> list[Node]:
         return sorted(set(self._graph.subjects(RDF.type, kind)), key=str)
 
     def _ordered(self, nodes: Iterable[Node]) -> list[Node]:
-        """The nodes by position; nodes without one come last, by IRI."""
+        """Returns the nodes by position; nodes without one come last, by IRI."""
 
         def place(node: Node) -> tuple[float, str]:
             position = self._value(node, CS.position, int)
@@ -349,27 +378,32 @@ class _Reading:
         return sorted(set(nodes), key=place)
 
     def _in_order(self, node: Node, term: URIRef, ids: set[str]) -> list[str]:
-        """The ids in the order that the JSON list of this term gives; the others after them."""
+        """Returns the ids in the order that the JSON list of this term gives; the others after them."""
         order = self._one(node, term)
         preferred = [] if order is None else _parsed(order)
-        first = [item for item in preferred if item in ids] if isinstance(preferred, list) else []
+        first = list[str]()
+        if isinstance(preferred, list):
+            first = [item for item in preferred if item in ids]
         return [*first, *sorted(ids.difference(first))]
 
     def _one(self, node: Node, term: URIRef) -> Node | None:
+        """Returns the value of a property; None if there is none; ``CatalogError``: there are several."""
         values = set(self._graph.objects(node, term))
         if len(values) > 1:
             raise CatalogError(f"{_shown(node)} has {len(values)} values of {_shown(term)}: keep one")
         return values.pop() if values else None
 
     def _needed(self, node: Node, term: URIRef) -> str:
+        """Returns the value of a property as a text; ``CatalogError``: there is none, or there are several."""
         value = self._one(node, term)
         if value is None:
             raise CatalogError(f"{_shown(node)} has no {_shown(term)}: give it one")
         return str(value)
 
     def _value(self, node: Node, term: URIRef, *kinds: type) -> Any:
-        """The number or boolean; None if there is none."""
-        if (literal := self._one(node, term)) is None:
+        """Returns the number or boolean; None if there is none."""
+        literal = self._one(node, term)
+        if literal is None:
             return None
         value: Any = literal.value if isinstance(literal, Literal) and not literal.ill_typed else None
         if type(value) not in kinds or not -_LARGEST < value < _LARGEST:
@@ -388,7 +422,7 @@ def _parsed(value: Node) -> Any:
 
 
 def _shown(node: Node) -> str:
-    """The node as a prefixed name, or as an IRI of at most 120 characters in angle brackets."""
+    """Returns the node as a prefixed name, or as an IRI of at most 120 characters in angle brackets."""
     text = str(node)
     for prefix in ("cs", "dcterms", "skos"):
         if text.startswith(PREFIXES[prefix]):

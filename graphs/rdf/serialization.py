@@ -51,7 +51,7 @@ _LONGEST = 200
 def to_rdf(
     catalog: Catalog, taxonomy: Sequence[Capability] | None = None, *, form: RdfFormat = RdfFormat.TURTLE
 ) -> str:
-    """The catalog as RDF text, which ``from_rdf`` reads back unchanged; arguments as for ``to_graph``."""
+    """Returns the catalog as RDF text, which ``from_rdf`` reads back unchanged; arguments as for ``to_graph``."""
     graph = to_graph(catalog, taxonomy)
     if form is RdfFormat.JSON_LD:
         return written_out(_json_ld(graph))
@@ -62,23 +62,28 @@ def to_rdf(
 
 
 def _json_ld(graph: Graph) -> str:
-    """The graph, which has no blank nodes, as one document with its context, in alphabetical order."""
-    names = {term: graph.namespace_manager.curie(term) for term in _TYPES}
-    context = {**PREFIXES, **{names[term]: {"@id": names[term], "@type": kind} for term, kind in _TYPES.items()}}
+    """Returns the graph, which has no blank nodes, as one document with its context, in alphabetical order."""
+    context: dict[str, Any] = dict(PREFIXES)
+    for term, kind in _TYPES.items():
+        name = graph.namespace_manager.curie(term)
+        context[name] = {"@id": name, "@type": kind}
     document: Any = cast("Any", jsonld).from_rdf(graph, context_data=context)
-    for node in (nodes := document.get("@graph", [])):
-        node.update({key: sorted(value, key=str) for key, value in node.items() if isinstance(value, list)})
+    nodes = document.get("@graph", [])
+    for node in nodes:
+        for key, value in node.items():
+            if isinstance(value, list):
+                node[key] = sorted(value, key=str)
     nodes.sort(key=lambda node: node["@id"])
     return json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
 def from_rdf(text: str, *, form: RdfFormat = RdfFormat.TURTLE) -> Catalog:
-    """The catalog in an RDF text; errors as for ``parse`` and ``from_graph``."""
+    """Returns the catalog in an RDF text; errors as for ``parse`` and ``from_graph``."""
     return from_graph(parse(text, form=form))
 
 
 def read_rdf(path: Path) -> Catalog:
-    """The catalog in a file; the suffix determines the format: ``.ttl``, ``.jsonld`` or ``.nt``.
+    """Returns the catalog in a file; the suffix determines the format: ``.ttl``, ``.jsonld`` or ``.nt``.
 
     Raises:
         CatalogError: The file cannot be read, or as for ``from_rdf``; the message begins with its path.
@@ -91,9 +96,14 @@ def read_rdf(path: Path) -> Catalog:
 
 
 def graph_of_file(path: Path) -> Graph:
-    """The graph in an RDF file, valid as a catalog or not; a ``CatalogError`` if its text is not valid."""
+    """Returns the graph in an RDF file, valid as a catalog or not.
+
+    Raises:
+        CatalogError: The file cannot be read, or its text is not valid RDF.
+    """
     try:
-        if (form := _OF_SUFFIX.get(path.suffix.lower())) is None:
+        form = _OF_SUFFIX.get(path.suffix.lower())
+        if form is None:
             raise CatalogError(f"not an RDF file: its name should end in {', '.join(_OF_SUFFIX)}")
         return parse(read_regular(path).decode("utf-8-sig"), form=form)
     except UnicodeDecodeError as error:
@@ -104,7 +114,7 @@ def graph_of_file(path: Path) -> Graph:
 
 
 def parse(text: str, *, form: RdfFormat) -> Graph:
-    """The graph in an RDF text, without network access.
+    """Returns the graph in an RDF text, without network access.
 
     Raises:
         CatalogError: The text is not valid in this format, or it is JSON-LD whose context is in another document.
@@ -134,7 +144,7 @@ class _Lines(StringIO):
 
 @cache
 def _json_ld_parser() -> ModuleType:
-    """Rdflib's parser with our own copy of its context module, because rdflib has no setting for the loader."""
+    """Returns rdflib's parser with our own copy of its context module: rdflib has no setting for the loader."""
     context, parser = map(_copy_of, ("rdflib.plugins.shared.jsonld.context", "rdflib.plugins.parsers.jsonld"))
     vars(context)["source_to_json"] = _refuse
     for name in ("Context", "Term", "UNDEF"):
@@ -155,10 +165,12 @@ def _refuse(source: str) -> NoReturn:
 
 
 def _reason(error: Exception) -> str:
+    """Returns why rdflib cannot parse a text, in words."""
     if isinstance(error, RecursionError):
         return "nested too deeply"
     words = " ".join(str(error).split())
-    if place := _BAD_TURTLE.match(words):
+    place = _BAD_TURTLE.match(words)
+    if place:
         return f"{place['why']}, line {place['line']}"
     if not isinstance(error, (SyntaxError, ValueError)):
         words = f"its structure cannot be understood ({type(error).__name__}: {words})"

@@ -24,12 +24,12 @@ _SEVERITIES = {SH.Violation: Severity.ERROR, SH.Warning: Severity.WARNING, SH.In
 
 
 def rdf_findings(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> tuple[Finding, ...]:
-    """The findings of the SHACL shapes and the SPARQL checks for a catalog; the taxonomy as for ``to_graph``."""
+    """Returns the findings of the SHACL shapes and the SPARQL checks; the taxonomy as for ``to_graph``."""
     return graph_findings(to_graph(catalog, taxonomy))
 
 
 def rdf_file_findings(path: Path) -> tuple[Finding, ...]:
-    """The findings for a ``.ttl``, ``.jsonld`` or ``.nt`` file: syntax, shapes, checks, and validity as a catalog."""
+    """Returns the findings for an RDF file: syntax, shapes, checks, and validity as a catalog."""
     try:
         graph = graph_of_file(path)
     except CatalogError as error:
@@ -43,19 +43,19 @@ def rdf_file_findings(path: Path) -> tuple[Finding, ...]:
 
 
 def graph_findings(graph: Graph) -> tuple[Finding, ...]:
-    """The findings of the SHACL shapes and the SPARQL checks, without repetitions, in the order of the rules."""
+    """Returns the findings of the SHACL shapes and the SPARQL checks, each once, in the order of the rules."""
     return tuple(dict.fromkeys((*_shaped(graph), *_checked(graph))))
 
 
 @cache
 def shapes() -> str:
-    """The shipped SHACL shapes as Turtle."""
+    """Returns the shipped SHACL shapes as Turtle."""
     return files("callsheet.graphs.rdf").joinpath("shapes", "shapes.ttl").read_text(encoding="utf-8")
 
 
 @cache
 def checks() -> Mapping[str, str]:
-    """The SPARQL checks by rule: relation traversal, inverse consistency, hierarchy and integrity.
+    """Returns the SPARQL checks by rule: relation traversal, inverse consistency, hierarchy and integrity.
 
     Each selects ``?node``, ``?severity`` and ``?message`` of each problem.
 
@@ -72,9 +72,12 @@ def _shaped(graph: Graph) -> list[Finding]:
     conforms, report, message = pyshacl.validate(graph, shacl_graph=_shapes_graph(), inplace=True)
     if not isinstance(report, Graph):
         raise CallsheetError(f"the SHACL shapes could not be applied: {message}")
+    if conforms:
+        return []
     findings = []
-    for result in () if conforms else report.subjects(RDF.type, SH.ValidationResult):
-        node, shape = report.value(result, SH.focusNode), report.value(result, SH.sourceShape)
+    for result in report.subjects(RDF.type, SH.ValidationResult):
+        node = report.value(result, SH.focusNode)
+        shape = report.value(result, SH.sourceShape)
         rule = str(shape).rpartition("#")[2] if isinstance(shape, URIRef) else "rdf-shape"
         severity = _SEVERITIES[cast("URIRef", report.value(result, SH.resultSeverity))]
         findings.append(_finding(graph, node, severity, rule, str(report.value(result, SH.resultMessage))))
@@ -100,15 +103,15 @@ def _shapes_graph() -> Graph:
 
 
 def _finding(graph: Graph, node: Node | None, severity: Severity, rule: str, message: str) -> Finding:
-    """A finding with the agent and the tool of the node; the message names any other node by its IRI."""
+    """Returns a finding with the agent and the tool of the node; the message names any other node by its IRI."""
 
     def identifier(node: Node | None) -> str:
         return str(graph.value(node, DCTERMS.identifier, any=True) or node or "")
 
     tool = graph.value(predicate=CS.hasDependency, object=node, any=True) or node
-    ids = "", ""
     if (tool, RDF.type, CS.Tool) in graph:
-        ids = identifier(graph.value(tool, CS.hostedOn, any=True)), identifier(tool)
-    elif (tool, RDF.type, CS.Agent) in graph:
-        ids = identifier(tool), ""
-    return Finding(severity, rule, message if any(ids) else f"<{node}>: {message}", *ids)
+        agent_id = identifier(graph.value(tool, CS.hostedOn, any=True))
+        return Finding(severity, rule, message, agent_id, identifier(tool))
+    if (tool, RDF.type, CS.Agent) in graph:
+        return Finding(severity, rule, message, identifier(tool))
+    return Finding(severity, rule, f"<{node}>: {message}")

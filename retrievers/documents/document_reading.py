@@ -51,7 +51,7 @@ class Listing(NamedTuple):
 
 
 def documents_in(folder: Path) -> Listing:
-    """The documents of a folder and its subfolders.
+    """Lists the documents of a folder and its subfolders.
 
     Hidden files and folders are skipped; files of other kinds are counted in one problem. Files that are empty,
     unreadable, duplicates, or links out of the folder are reported one by one.
@@ -69,9 +69,12 @@ def documents_in(folder: Path) -> Listing:
             others[one_line(path.suffix.lower()) or "no ending"] += 1
             continue
         try:
-            if why := _unfit(path, root):
-                problems.append(Problem(one_line(name), *why))
-            elif (digest := digest_of(path)) in documents:
+            kind_and_reason = _unfit(path, root)
+            if kind_and_reason:
+                problems.append(Problem(one_line(name), *kind_and_reason))
+                continue
+            digest = digest_of(path)
+            if digest in documents:
                 same = f"has the content of {documents[digest].name}, which is indexed"
                 problems.append(Problem(one_line(name), "duplicate", same))
             else:
@@ -88,7 +91,11 @@ def documents_in(folder: Path) -> Listing:
 
 
 def existing_folder(folder: Path) -> Path:
-    """The absolute path of a folder; a ``CatalogError`` if there is none."""
+    """Returns the absolute path of a folder.
+
+    Raises:
+        CatalogError: There is no such folder.
+    """
     try:
         root = folder.expanduser().resolve()
         is_folder = root.is_dir()
@@ -100,7 +107,7 @@ def existing_folder(folder: Path) -> Path:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file's content."""
+    """Returns the SHA-256 of a file's content."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -114,7 +121,7 @@ def _files(root: Path) -> Iterator[Path]:
 
 
 def _unfit(path: Path, root: Path) -> tuple[str, str] | None:
-    """Kind and reason of a problem that excludes a file; None if there is none."""
+    """Returns kind and reason of a problem that excludes a file; None if there is none."""
     name = path.relative_to(root).as_posix()
     if "\n" in name or hidden_in(name) or any("\ud800" <= letter <= "\udfff" for letter in name):
         return "unreadable", "its name is not UTF-8, or holds characters that are not seen: rename it"
@@ -122,14 +129,21 @@ def _unfit(path: Path, root: Path) -> tuple[str, str] | None:
         return "link", "is a link that leads out of the folder: copy the file"
     if not path.is_file():
         return "unreadable", "is not a regular file"
-    return ("empty", "is empty") if path.stat().st_size == 0 else None
+    if path.stat().st_size == 0:
+        return "empty", "is empty"
+    return None
 
 
 class DocumentError(CallsheetError, ValueError):
     """A file is not a valid document of its kind."""
 
 
-_WAIT, _IDLE, _GROWTH = 5, 30.0, 20
+_WAIT = 5
+"""The timeout of a file, by its maximum processor time."""
+_IDLE = 30.0
+"""Seconds after which the process ends if it reads nothing."""
+_GROWTH = 20
+"""Characters of text per byte of a file, beyond the fixed maximum."""
 _OUT_OF_TIME = getattr(signal, "SIGXCPU", 0)
 
 
@@ -162,7 +176,7 @@ class Reader:
             process.communicate()
 
     def blocks(self, path: Path) -> Iterator[Block]:
-        """The text of a file in order; its suffix tells the kind.
+        """Iterates over the text of a file in order; its suffix tells the kind.
 
         Raises:
             DocumentError: The file is broken, or exceeds a limit.
@@ -180,15 +194,23 @@ class Reader:
 
     def _read(self, loader: str, path: Path) -> Iterator[Block]:
         size = path.stat().st_size
-        seconds, most = self.seconds + self.rate * size / 1e6, self.most + _GROWTH * size
-        order = {"loader": loader, "path": str(path.resolve()), "seconds": seconds, "most": most}
-        process, ended = self._started(), False
+        seconds = self.seconds + self.rate * size / 1e6
+        order = {
+            "loader": loader,
+            "path": str(path.resolve()),
+            "seconds": seconds,
+            "most": self.most + _GROWTH * size,
+            "largest": self.largest,
+        }
+        process = self._started()
+        ended = False
         late = threading.Timer(_WAIT * seconds, process.kill)
         late.start()
         try:
-            orders, answers = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
+            orders = cast("IO[str]", process.stdin)
+            answers = cast("IO[str]", process.stdout)
             with suppress(BrokenPipeError):  # the process has ended; so has its output
-                orders.write(json.dumps({**order, "largest": self.largest}) + "\n")
+                orders.write(json.dumps(order) + "\n")
                 orders.flush()
             for line in answers:
                 if not line.endswith("\n"):  # it ended in the middle of an answer
@@ -227,7 +249,7 @@ class Reader:
 
 
 def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables for a program that reads files of others, and needs no keys for that."""
+    """Returns the variables for a program that reads files of others, and needs no keys for that."""
     secret = {name for name, value in environment.items() if is_secret_name(name) or secrets_in((value,))}
     return {name: value for name, value in environment.items() if name not in secret}
 
@@ -236,8 +258,14 @@ READER = Reader()
 """Reads the documents of all indexes."""
 atexit.register(READER.close)
 
-MOST_TOPICS, MOST_TERMS = 300, 600
-_HEAD, _DOCUMENTS = 20_000, 200  # characters to read of a document, and number of documents
+MOST_TOPICS = 300
+"""Maximum number of characters of the topics of an overview."""
+MOST_TERMS = 600
+"""The same of its terms."""
+_HEAD = 20_000
+"""Number of characters of a document that an overview reads."""
+_DOCUMENTS = 200
+"""Number of documents that it reads."""
 _NOT_UTF_8 = re.compile(r"(?<!\S)[^\s\ufffd]*\ufffd\S*")
 _HEADINGS = linear(r"(?m)^#{1,3}\s+(.{2,80}?)\s*#*$")
 
@@ -267,6 +295,8 @@ def overview_of(folder: Path) -> Overview:
 
 
 def _within(items: Iterable[str], separator: str, most: int) -> str:
-    """The first items, up to this total length."""
+    """Joins the first items, up to this total length."""
     text = separator.join(items)
-    return text if len(text) <= most else text[:most].rpartition(separator)[0]
+    if len(text) <= most:
+        return text
+    return text[:most].rpartition(separator)[0]

@@ -35,7 +35,7 @@ class Hit:
     keywords: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """The text for a model."""
+        """Returns the text for a model."""
         keywords = f" holds {', '.join(self.keywords)}" if self.keywords else ""
         snippets = " … ".join(self.snippets) or "(no single sentence holds a keyword)"
         return f"[{self.chunk}]{keywords}: {snippets}"
@@ -54,7 +54,7 @@ class Hits:
         return sum(estimated_tokens(snippet) for hit in self.hits for snippet in hit.snippets)
 
     def __str__(self) -> str:
-        """The text for a model."""
+        """Returns the text for a model."""
         return "\n".join((*map(str, self.hits), *([f"({self.note})"] if self.note else [])))
 
 
@@ -69,7 +69,7 @@ class Part:
     page: int | None = None
 
     def __str__(self) -> str:
-        """The text for a model."""
+        """Returns the text for a model."""
         if not self.text:
             return f"[{self.chunk}] ({self.note})"
         where = f" (page {self.page})" if self.page else ""
@@ -93,7 +93,7 @@ class Reading:
         return sum(estimated_tokens(part.text) for part in self.parts)
 
     def __str__(self) -> str:
-        """The text for a model."""
+        """Returns the text for a model."""
         return "\n\n".join(map(str, self.parts))
 
 
@@ -108,7 +108,7 @@ _ADDED = "[] \t\n"  # what models add to an id
 def keyword_search(
     index: DocumentIndex, keywords: str | Sequence[str], *, top_k: int = TOP_K, snippets: int = SNIPPETS
 ) -> Hits:
-    """The chunks that contain these keywords exactly, in any case.
+    """Finds the chunks that contain these keywords exactly, in any case.
 
     A chunk's score is the sum of ``count(k, T) * |k|`` over the keywords, with its length in characters, so that longer
     ones have more weight; its snippets are the sentences with a keyword. White space and canonical Unicode forms are
@@ -125,27 +125,41 @@ def keyword_search(
     Raises:
         SettingsError: There is no keyword, or more than 50, or ``top_k`` is not 1 to 20.
     """
-    words = {key: word for word in listed(keywords) if (key := plain(word))}
+    words: dict[str, str] = {}
+    for word in listed(keywords):
+        key = plain(word)
+        if key:
+            words[key] = word
     if not 0 < len(words) <= MOST_KEYWORDS:
         raise SettingsError(f"keyword_search needs at least one keyword and takes {MOST_KEYWORDS}, not {len(words)}")
     _check(top_k)
     lexicon = index.lexicon
     scores: Counter[int] = Counter()
-    for key, places in lexicon.occurrences(list(words)).items():
-        scores.update(dict(zip(places.rows.tolist(), (places.counts * len(key)).tolist(), strict=True)))
-    best = nsmallest(top_k, ((-score, row) for row, score in scores.items()))
+    for key, occurrences in lexicon.occurrences(list(words)).items():
+        for row, count in zip(occurrences.rows.tolist(), occurrences.counts.tolist(), strict=True):
+            scores[row] += count * len(key)
+    best = nsmallest(top_k, scores, key=lambda row: (-scores[row], row))
     hits = []
-    for score, row in best:
-        if chunk := index.chunk(lexicon.ids[row]):
-            contained = [key for key in words if key in plain(chunk.text)]
-            texts = enumerate(map(plain, chunk.passage.sentences))
-            own = [place for place, text in texts if any(key in text for key in contained)]
-            hits.append(_hit(chunk, -score, own, snippets // top_k, *(words[key] for key in contained)))
+    for row in best:
+        chunk = index.chunk(lexicon.ids[row])
+        if chunk is not None:  # None if another process has updated the index
+            hits.append(_keyword_hit(chunk, scores[row], words, snippets // top_k))
     return _found(index, hits, f"no chunk holds {' or '.join(words.values())}; try other words")
 
 
+def _keyword_hit(chunk: Chunk, score: int, words: Mapping[str, str], most: int) -> tuple[Hit, int]:
+    """Returns a hit of a keyword search with the sentences that contain a keyword; ``words`` are by plain keyword."""
+    text = plain(chunk.text)
+    keys = [key for key in words if key in text]
+    places = []
+    for place, sentence in enumerate(map(plain, chunk.passage.sentences)):
+        if any(key in sentence for key in keys):
+            places.append(place)
+    return _hit(chunk, score, places, most, *(words[key] for key in keys))
+
+
 def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, snippets: int = SNIPPETS) -> Hits:
-    """The chunks with the sentences nearest in meaning.
+    """Finds the chunks with the sentences nearest in meaning.
 
     A chunk's score is the cosine of its best sentence. Its snippets are this sentence and those of its others that are
     among the ``3 * top_k`` best of all. If the index does not have the vectors of all sentences, only those of
@@ -165,7 +179,8 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sni
     least = np.sort(similar.sentences)[-3 * top_k :][:1]
     hits = []
     for at in np.argsort(-similar.scores, kind="stable")[:top_k]:
-        if chunk := index.chunk(similar.chunks[at]):  # None if another process has updated the index
+        chunk = index.chunk(similar.chunks[at])
+        if chunk is not None:  # None if another process has updated the index
             own = slice(similar.starts[at], similar.starts[at + 1])
             cosines, places = similar.sentences[own], similar.places[own]
             order = np.argsort(-cosines, kind="stable")
@@ -181,7 +196,7 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sni
 def chunk_read(
     index: DocumentIndex, chunk_ids: str | Sequence[str], *, read: Mapping[str, str] | None = None
 ) -> Reading:
-    """The whole text of chunks, without those that were read before.
+    """Reads the whole text of chunks, without those that were read before.
 
     Args:
         index: The documents.
@@ -205,19 +220,27 @@ def _check(top_k: int) -> None:
 
 
 def _hit(chunk: Chunk, score: float, places: Sequence[int], most: int, *keywords: str) -> tuple[Hit, int]:
-    """A hit with its first matching sentences, by place, within a budget of tokens; how many there was no room for."""
+    """Returns a hit with its first matching sentences within a budget of tokens, and how many are not shown.
+
+    The first is shown in any case; they come in the order of the chunk.
+    """
     texts = [_SPACE.sub(" ", sentence) for sentence in chunk.passage.sentences]
-    spent = list(accumulate(estimated_tokens(texts[place]) for place in places))
-    shown = [place for place, total in zip(places, spent, strict=True) if total <= max(most, spent[0])]
-    return Hit(chunk.id, score, tuple(texts[place] for place in sorted(shown)), keywords), len(places) - len(shown)
+    totals = list(accumulate(estimated_tokens(texts[place]) for place in places))
+    count = sum(total <= max(most, totals[0]) for total in totals)
+    shown = sorted(places[:count])
+    return Hit(chunk.id, score, tuple(texts[place] for place in shown), keywords), len(places) - count
 
 
 def _found(index: DocumentIndex, hits: Sequence[tuple[Hit, int]], nothing: str, note: str = "") -> Hits:
+    if not hits and not index.files():
+        return Hits((), f"there is no document in {index.folder.name or index.folder}")
     if not hits:
-        return Hits((), nothing if index.files() else f"there is no document in {index.folder.name or index.folder}")
+        return Hits((), nothing)
+    notes = [note] if note else []
     left = sum(left for _, left in hits)
-    more = f"{counted(left, 'more matching sentence')} not shown: read the chunks" if left else ""
-    return Hits(tuple(hit for hit, _ in hits), "; ".join(filter(None, (note, more))))
+    if left:
+        notes.append(f"{counted(left, 'more matching sentence')} not shown: read the chunks")
+    return Hits(tuple(hit for hit, _ in hits), "; ".join(notes))
 
 
 def _part(index: DocumentIndex, chunk_id: str, read: Mapping[str, str]) -> Part:
@@ -237,22 +260,35 @@ _LEAST_SHARE = 1 / 3
 
 
 def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> list[str]:
-    """The sentences of these chunks, with headings and citations, that hold most of a question's words, best first."""
-    wanted, similar = set(tokens(question)), index.similar(question)
-    found = list[tuple[float, float, str]]()
-    place = {chunk: i for i, chunk in enumerate(similar.chunks)}
+    """Returns the sentences of these chunks, with headings and citations, that have most of a question's words.
+
+    The best come first.
+    """
+    wanted = set(tokens(question))
+    if not wanted:
+        return []
+    similar = index.similar(question)
+    place_of = {chunk: place for place, chunk in enumerate(similar.chunks)}
+    quotes: list[tuple[float, float, str]] = []
     for chunk_id in dict.fromkeys(chunk_ids):
-        if (chunk := index.chunk(chunk_id)) is None or chunk_id not in place or not wanted:
+        chunk = index.chunk(chunk_id)
+        if chunk is None or chunk_id not in place_of:
             continue
+        place = place_of[chunk_id]
         heading = ""
-        for at in range(similar.starts[place[chunk_id]], similar.starts[place[chunk_id] + 1]):
+        for at in range(similar.starts[place], similar.starts[place + 1]):
             text = " ".join(chunk.passage.sentences[similar.places[at]].split())
-            if mark := _HEADING.match(text):
+            mark = _HEADING.match(text)
+            if mark:
                 heading = text[mark.end() :]
-            elif (share := len(wanted & {*tokens(f"{heading} {text}")}) / len(wanted)) >= _LEAST_SHARE:
+                continue
+            share = len(wanted & {*tokens(f"{heading} {text}")}) / len(wanted)
+            if share >= _LEAST_SHARE:
                 quote = f"{heading}: {text} [{chunk_id}]" if heading else f"{text} [{chunk_id}]"
-                found.append((-share, -float(similar.sentences[at]), quote))
-    return [quote for *_, quote in sorted(found, key=lambda one: one[:2])[:_MOST_QUOTES]]
+                quotes.append((share, float(similar.sentences[at]), quote))
+    # The sort is stable, so equal ones stay in the order of the chunks.
+    quotes.sort(key=lambda entry: entry[:2], reverse=True)
+    return [quote for *_, quote in quotes[:_MOST_QUOTES]]
 
 
 Keywords = Annotated[
@@ -295,7 +331,7 @@ class DocumentTools:
         return self._result(lambda: chunk_read(self.index, chunk_ids, read=self.read))
 
     def as_tools(self) -> list[BaseTool]:
-        """The three interfaces as LangChain tools."""
+        """Returns the three interfaces as LangChain tools."""
         return [
             StructuredTool.from_function(
                 function,

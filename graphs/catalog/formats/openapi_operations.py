@@ -6,8 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
@@ -55,7 +54,8 @@ class HttpCall(Record):
 
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
-_INPUTS, _OUTPUTS = 150, 50  # sizes of schemas
+_INPUTS, _OUTPUTS = 150, 50
+"""Subschemas of the schema of the arguments, and of that of a result."""
 _LONGEST_NAME = 64
 _NO_WORD = re.compile(r"\W")
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
@@ -107,60 +107,72 @@ class _Operations:
     """Makes the entries of a specification; arguments as ``api_of``."""
 
     def __init__(self, document: Mapping[str, Any], given: Collection[str]) -> None:
-        self._document, self._given = document, frozenset(name.lower() for name in given)
+        self._document = document
+        self._given = frozenset(name.lower() for name in given)
         self._read = Document(document)
         self._names: set[str] = set()
 
     def operations(self) -> Iterator[tuple[str, str, Any, Any]]:
-        """Path, method, operation and path item of each operation."""
+        """Yields path, method, operation and path item of each operation."""
         for path, item in self._document.get("paths", {}).items():
             try:
-                found = self._read.followed(item)
+                target = self._read.followed(item)
             except CatalogError:
-                found = item  # the operation below says so
-            for method in METHODS if isinstance(found, dict) else ():
-                if method in found:
-                    yield path, method, found[method], found
+                target = item  # beside a reference to nothing, it may still have operations
+            if not isinstance(target, dict):
+                continue
+            for method in METHODS:
+                if method in target:
+                    yield path, method, target[method], target
 
     def entry(self, path: str, method: str, operation: Any, item: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-        """The tag of an operation, empty without one, and its entry, or ``CatalogError``."""
+        """Returns the tag of an operation, empty without one, and its entry.
+
+        Raises:
+            CatalogError: The operation cannot be called as it is specified.
+        """
         if not path.startswith("/") or any(part in (".", "..") for part in re.split(r"[/\\]", path)):
             raise CatalogError("the path must start with '/' and have no '..': correct it")
         if "?" in path:
-            told = "the path has a query, which nobody is shown and which would add arguments to a call"
-            raise CatalogError(f"{told}: declare its parameters instead")
-        read = _read(_Operation, self._read.followed(operation))
-        call, schema = self._call(path, method, read, item)
-        texts = [text.strip() for text in (read.summary, read.description) if text.strip()]
-        output = self._output(read.responses)
-        annotations: dict[str, Any] = dict(_HINTS.get(method, {"readOnlyHint": False}))
-        if read.deprecated is True:
-            annotations["deprecated"] = True
-        entry = {
-            "name": self._name(path, method, read.operation_id),
-            "description": texts[-1] if len(texts) == 2 and texts[1].startswith(texts[0]) else "\n".join(texts),
+            problem = "the path has a query, which nobody is shown and which would add arguments to a call"
+            raise CatalogError(f"{problem}: declare its parameters instead")
+        declared = _read(_Operation, self._read.followed(operation))
+        call, schema = self._call(path, method, declared, item)
+        output = self._output(declared.responses)
+        entry: dict[str, Any] = {
+            "name": self._name(path, method, declared.operation_id),
+            "description": _description(declared),
             "inputSchema": schema,
-            **({"outputSchema": output} if output else {}),
-            "annotations": annotations,
-            "_meta": {META: call.model_dump(mode="json")},
         }
-        return next(iter(read.tags), "").strip(), entry
+        if output:
+            entry["outputSchema"] = output
+        entry["annotations"] = dict(_HINTS.get(method, {"readOnlyHint": False}))
+        if declared.deprecated is True:
+            entry["annotations"]["deprecated"] = True
+        entry["_meta"] = {META: call.model_dump(mode="json")}
+        tag = declared.tags[0].strip() if declared.tags else ""
+        return tag, entry
 
     def _name(self, path: str, method: str, operation_id: str) -> str:
-        """A name that no other operation has; without the path and the method that FastAPI appends to its ids."""
+        """Returns a name that no other operation has; without the path and method that FastAPI appends to its ids."""
         whole = operation_id or f"{method}{path}"
         short = whole.removesuffix(f"{_NO_WORD.sub('_', path)}_{method}")
         plain = [_NO_NAME.sub("_", text).strip("_")[:_LONGEST_NAME] for text in (short, whole)]
-        name = _free(self._names, *filter(None, plain)) if any(plain) else _free(self._names, "operation")
+        candidates = list(filter(None, plain)) or ["operation"]
+        name = _free(self._names, *candidates)
         self._names.add(name)
         return name
 
     def _call(
-        self, path: str, method: str, read: _Operation, item: Mapping[str, Any]
+        self, path: str, method: str, declared: _Operation, item: Mapping[str, Any]
     ) -> tuple[HttpCall, dict[str, Any]]:
-        places, properties, required = list[Place](), dict[str, Any](), list[str]()
-        for parameter in self._parameters(path, [*list_of(item.get("parameters")), *read.parameters]):
-            name, where = parameter.name, parameter.where
+        """Returns the request of an operation, and the schema of its arguments."""
+        places = list[Place]()
+        properties = dict[str, Any]()
+        required = list[str]()
+        for parameter in self._parameters(path, [*list_of(item.get("parameters")), *declared.parameters]):
+            name = parameter.name
+            where = parameter.where
             argument = _free(properties, name, f"{name}_{where}")
             properties[argument] = self._of_parameter(parameter)
             style = next(iter(parameter.content), parameter.style or _STYLES[where])
@@ -168,89 +180,118 @@ class _Operations:
             places.append(Place(argument=argument, name=name, where=where, style=style, explode=explode))
             if parameter.required or where == "path":
                 required.append(argument)
-        body, more = self._body(read.body, properties)
+        body, more = self._body(declared.body, properties)
         schema = {
             "type": "object",
             "properties": {**properties, **more.get("properties", {})},
             "required": [*required, *more.get("required", ())],
             "additionalProperties": more.get("additionalProperties", False),
         }
-        if wrong := [name for name in schema["properties"] if storable(name) != name]:
-            raise CatalogError(f"no argument can be named {wrong[0][:_LONGEST_NAME]!r}: correct it")
+        for name in schema["properties"]:
+            if storable(name) != name:
+                raise CatalogError(f"no argument can be named {name[:_LONGEST_NAME]!r}: correct it")
         places += body.pop("places", ())
         return HttpCall(method=method.upper(), path=path, places=tuple(places), **body), schema
 
     def _parameters(self, path: str, listed: Sequence[Any]) -> list[_Parameter]:
-        """The parameters that a call gives; one of the operation overrides that of its path."""
-        found: dict[tuple[str, str], _Parameter] = {}
+        """Returns the parameters that a call gives; one of the operation overrides that of its path."""
+        parameters: dict[tuple[str, str], _Parameter] = {}
         for entry in listed:
             parameter = _read(_Parameter, self._read.followed(entry))
             if parameter.where == "header" and not _HEADER.fullmatch(parameter.name):
                 raise CatalogError(f"no header can be named {parameter.name[:_LONGEST_NAME]!r}: correct it")
             if parameter.name.strip():  # nothing can be sent without a name
-                found[parameter.where, parameter.name] = parameter
+                parameters[parameter.where, parameter.name] = parameter
         variables = list(dict.fromkeys(_VARIABLE.findall(path)))
         for name in variables:
             undeclared = {"name": name, "in": "path", "schema": {"type": "string"}}
-            found.setdefault(("path", name), _Parameter(**undeclared))
+            parameters.setdefault(("path", name), _Parameter(**undeclared))
         given = {"query": self._given, "header": self._given | _NOT_GIVEN, "cookie": frozenset[str]()}
-        return [
-            parameter
-            for (where, name), parameter in found.items()
-            if (name in variables if where == "path" else name.lower() not in given[where])
-        ]
+        result = list[_Parameter]()
+        for (where, name), parameter in parameters.items():
+            is_argument = name in variables if where == "path" else name.lower() not in given[where]
+            if is_argument:
+                result.append(parameter)
+        return result
 
     def _of_parameter(self, parameter: _Parameter) -> dict[str, Any]:
+        """Returns the schema of a parameter, which is beside it or in its ``content``."""
         form = object_of(next(iter(parameter.content.values()), {"schema": parameter.form})).get("schema")
         schema = self._read.resolved(form, without="readOnly", most=_INPUTS)
         return {**schema, "description": parameter.description} if parameter.description else schema
 
     def _body(self, declared: Any, taken: Collection[str]) -> tuple[dict[str, Any], Mapping[str, Any]]:
-        """What a call says of its body, and the schema of the arguments that the body adds."""
+        """Returns what a call says of its body, and the schema of the arguments that the body adds."""
         body = object_of(self._read.followed(declared))
-        if not (content := object_of(body.get("content"))):
+        content = object_of(body.get("content"))
+        if not content:
             return {}, {}
+        # JSON is preferred to a form, and a form to anything else.
         media = min(map(str, content), key=lambda media: (not is_json(media), not is_form(media)))
-        about, must = object_of(content.get(media)), body.get("required") is True
+        about = object_of(content.get(media))
+        required = body.get("required") is True
         schema = self._read.resolved(about.get("schema"), without="readOnly", most=_INPUTS)
         encoding = object_of(about.get("encoding")) if is_form(media) else {}
-        places = [_form_field(name, found) for name, found in encoding.items() if isinstance(found, dict)]
-        call = {"media": media, "required": must, "places": places}
-        fields = schema.get("properties", {}) if is_json(media) or is_form(media) else {}
+        places = [_form_field(name, field) for name, field in encoding.items() if isinstance(field, dict)]
+        call = {"media": media, "required": required, "places": places}
+
+        has_fields = is_json(media) or is_form(media)
+        fields = schema.get("properties", {}) if has_fields else {}
         if fields and "anyOf" not in schema and not set(fields) & set(taken):
-            return call, {"additionalProperties": True, **schema, **({} if must else {"required": ()})}
+            # The fields are arguments themselves. An optional body requires none of them.
+            more = {"additionalProperties": True, **schema}
+            if not required:
+                more["required"] = ()
+            return call, more
         argument = _free(taken, "body", "request_body")
-        if not is_json(media) and not is_form(media):
+        if not has_fields:
             schema = {"type": "string", "description": f"The body, as {media}."}
-        return {**call, "body": argument}, {"properties": {argument: schema}, "required": (argument,) if must else ()}
+        more = {"properties": {argument: schema}, "required": (argument,) if required else ()}
+        return {**call, "body": argument}, more
 
     def _output(self, responses: Mapping[str, Any]) -> dict[str, Any]:
-        """Schema of the structured result of a success; empty if there is none."""
-        status = next(iter(sorted(status for status in responses if status.startswith("2"))), "default")
-        content = object_of(object_of(self._read.followed(responses.get(status))).get("content"))
+        """Returns the schema of the structured result of a success; empty if there is none."""
+        status = min((status for status in responses if status.startswith("2")), default="default")
+        response = object_of(self._read.followed(responses.get(status)))
+        content = object_of(response.get("content"))
         about = object_of(next((content[media] for media in content if is_json(str(media))), None))
         schema = self._read.resolved(about.get("schema"), without="writeOnly", most=_OUTPUTS)
         if "properties" in schema or schema.get("type") == "object":
             return {**schema, "type": "object"}
+        # A structured result is an object: another value is its property.
         return {"type": "object", "properties": {"result": schema}} if schema else {}
 
 
+def _description(operation: _Operation) -> str:
+    """Returns summary and description; a summary that is the beginning of the description is not repeated."""
+    summary = operation.summary.strip()
+    description = operation.description.strip()
+    if description.startswith(summary):
+        return description
+    return f"{summary}\n{description}".strip()
+
+
 def is_json(media: str) -> bool:
-    """Whether a media type is JSON: ``application/json``, ``application/problem+json``, ``*/*``."""
+    """Returns whether a media type is JSON: ``application/json``, ``application/problem+json``, ``*/*``."""
     kind = media.partition(";")[0].strip().lower()
     return kind in ("application/json", "*/*", "application/*", "text/json") or kind.endswith("+json")
 
 
 def is_form(media: str) -> bool:
-    """Whether a media type is that of a form."""
+    """Returns whether a media type is that of a form."""
     return media.partition(";")[0].strip().lower() in ("application/x-www-form-urlencoded", "multipart/form-data")
 
 
 def _form_field(name: str, encoding: Mapping[str, Any]) -> Place:
-    """Where a field of a form goes: a style comes before a media type, as in 4.8.15.1.2 of OpenAPI 3.1.2."""
-    style, explode = encoding.get("style"), encoding.get("explode")
+    """Returns where a field of a form goes.
+
+    Source: OpenAPI 3.1.2, section 4.8.15.1.2: a style comes before a media type.
+    """
+    style = encoding.get("style")
+    explode = encoding.get("explode")
     if not encoding.keys() & {"style", "explode", "allowReserved"}:
-        style, explode = encoding.get("contentType"), True
+        style = encoding.get("contentType")
+        explode = True
     elif not isinstance(style, str):
         style = "form"
     if not isinstance(explode, bool):
@@ -259,19 +300,32 @@ def _form_field(name: str, encoding: Mapping[str, Any]) -> Place:
 
 
 def _free(taken: Collection[str], *names: str) -> str:
-    """The first of some names that is not taken, otherwise the last one with a number."""
-    numbered = (f"{names[-1]}_{number}" for number in count(2))
-    return next(name for name in chain(names, numbered) if name not in taken)
+    """Returns the first of some names that is not taken, otherwise the last one with a number."""
+    for name in names:
+        if name not in taken:
+            return name
+    number = 2
+    while f"{names[-1]}_{number}" in taken:
+        number += 1
+    return f"{names[-1]}_{number}"
 
 
-def _read(form: Any, found: Any) -> Any:
-    if not isinstance(found, dict):
+_Form = TypeVar("_Form", bound=_Read)
+
+
+def _read(form: type[_Form], value: Any) -> _Form:
+    """Returns an object of the specification as a record, or raises ``CatalogError``."""
+    if not isinstance(value, dict):
         raise CatalogError(f"{form.__name__.strip('_')}: it is not an object")
-    return form(**found)
+    return form(**value)
 
 
 _NO_ID = re.compile(r"[^\w.-]+")
-_LONGEST_ID, _LONGEST_ABOUT, _MOST_NAMED = 64, 2_000, 3
+_LONGEST_ID = 64
+_LONGEST_ABOUT = 2_000
+"""Characters of the description of an agent."""
+_MOST_NAMED = 3
+"""Operations that a problem names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,52 +359,59 @@ class Api:
 
 
 def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
-    """The agents of a parsed specification.
+    """Returns the agents of a parsed specification.
 
     Names of headers and query parameters that are ``given`` are set by the catalog, and are no arguments of a tool.
     """
     info = object_of(document.get("info"))
     title = _text(info.get("title")) or "API"
-    tools, names = _Operations(document, given), dict[str, str]()
+    tools = _Operations(document, given)
+    names = dict[str, str]()
     entries: dict[str, list[dict[str, Any]]] = defaultdict(list)
     left_out: dict[str, list[str]] = defaultdict(list)
     for path, method, operation, item in tools.operations():
         try:
-            tag, entry = tools.entry(path, method, operation, item)
+            tag_name, entry = tools.entry(path, method, operation, item)
         except CatalogError as error:
             left_out[str(error)].append(f"{method.upper()} {path}")
             continue
-        slug = id_of(tag)
-        names.setdefault(slug, tag if slug else "")
+        slug = id_of(tag_name)
+        names.setdefault(slug, tag_name if slug else "")
         entries[slug].append(entry)
-    tags = map(object_of, list_of(document.get("tags")))
-    abouts = {_text(tag.get("name")): _text(tag.get("description")) for tag in tags}
-    agents = {
-        slug: ApiAgent(tag or title, _about(tag, abouts.get(tag, ""), title, info), tuple(entries[slug]))
-        for slug, tag in names.items()
-    }
+    descriptions = dict[str, str]()
+    for tag in map(object_of, list_of(document.get("tags"))):
+        descriptions[_text(tag.get("name"))] = _text(tag.get("description"))
+    agents = dict[str, ApiAgent]()
+    for slug, name in names.items():
+        about = _about(name, descriptions.get(name, ""), title, info)
+        agents[slug] = ApiAgent(name or title, about, tuple(entries[slug]))
     problems = tuple(_problem(why, which) for why, which in left_out.items())
     return Api(title, _server(document.get("servers")), agents, problems)
 
 
 def id_of(text: str) -> str:
-    """A title or a tag as a part of an id."""
+    """Returns a title or a tag as a part of an id."""
     return _NO_ID.sub("-", encodable(text)).strip("-").lower()[:_LONGEST_ID]
 
 
 def _problem(why: str, which: list[str]) -> str:
-    more = f" and {len(which) - _MOST_NAMED} more" if len(which) > _MOST_NAMED else ""
+    """Returns a line on the operations that are left out for one reason."""
+    names = ", ".join(which[:_MOST_NAMED])
+    if len(which) > _MOST_NAMED:
+        names += f" and {len(which) - _MOST_NAMED} more"
     verb = "is" if len(which) == 1 else "are"
-    return f"{', '.join(which[:_MOST_NAMED])}{more}: {why}; {counted(len(which), 'operation')} {verb} left out"
+    return f"{names}: {why}; {counted(len(which), 'operation')} {verb} left out"
 
 
 def _about(tag: str, text: str, title: str, info: Mapping[str, Any]) -> str:
+    """Returns the description of the agent of a tag, or of the operations without one."""
     if not tag:
         return (_text(info.get("summary")) or _text(info.get("description")))[:_LONGEST_ABOUT]
     return f"{text or tag}".rstrip(".")[:_LONGEST_ABOUT] + f". Part of {title}."
 
 
 def _server(servers: Any) -> str:
+    """Returns the address of the first server, with the defaults of its variables."""
     first = object_of(next(iter(list_of(servers)), None))
     address = _text(first.get("url"))
     for name, about in object_of(first.get("variables")).items():
