@@ -52,7 +52,7 @@ async def test_a_call_that_reports_progress_may_take_longer_than_one_that_is_sil
     assert outcome.seconds > 3
 
 
-async def test_each_report_reaches_whoever_watches_with_its_numbers(pool: SessionPool) -> None:
+async def test_each_progress_report_is_passed_on(pool: SessionPool) -> None:
     reports = list[tuple[float, float | None, str | None]]()
 
     async def watch(*report: Any) -> None:
@@ -63,7 +63,7 @@ async def test_each_report_reaches_whoever_watches_with_its_numbers(pool: Sessio
     assert reports == [(0, 3, "part 0"), (1, 3, "part 1"), (2, 3, "part 2")]
 
 
-async def test_a_report_that_is_followed_by_nothing_does_not_keep_a_call(pool: SessionPool) -> None:
+async def test_a_call_times_out_after_its_last_progress_report(pool: SessionPool) -> None:
     outcome = await work(pool, talking("stuck", call=1))
     assert (outcome.kind, outcome.effect) == ("timeout", "unknown")
     assert "within 1 s of its last report of progress (0 of 1)" in outcome.error
@@ -181,7 +181,7 @@ CONSENT = {"mode": "url", "elicitationId": "1", "url": "https://example.org/cons
         (INTERNAL_ERROR, ["x\u202ey"], "protocol", 'data: ["xy"]'),
     ],
 )
-async def test_the_data_of_an_error_is_told(code: int, data: Any, kind: str, says: str) -> None:
+async def test_the_data_of_an_error_is_in_the_fault(code: int, data: Any, kind: str, says: str) -> None:
     fault = await Faults(Redaction([])).of(MCPError(code, "no", data), "tools/call")
     assert (fault.kind, fault.effect) == (kind, "reported")
     assert says in str(fault)
@@ -196,7 +196,7 @@ async def test_secrets_and_length_of_an_errors_data_are_bounded_too() -> None:
     assert len(str(fault)) < 3_000
 
 
-async def test_a_server_that_asks_for_consent_is_told_of_through_a_call(pool: SessionPool) -> None:
+async def test_a_call_says_which_address_a_person_must_open_first(pool: SessionPool) -> None:
     puppet = Puppet()
     error = {
         "code": URL_ELICITATION_REQUIRED,
