@@ -103,7 +103,7 @@ class CallRecord:
         if self.ledger is None:
             return False
         found = await self._tried(lambda ledger: ledger.earlier(self.digest, self.call), "read")
-        return found is not None and found.is_unsettled
+        return found is not None and not found.is_settled
 
     async def earlier(self) -> OpenCall | ToolMessage | None:
         """An earlier call like this one whose outcome is unknown; or the answer, if the call must not be sent.
@@ -148,7 +148,7 @@ class CallRecord:
     async def own(self) -> str:
         """The id of the entry of this very call; empty if there is none, or if it cannot be read."""
         entries = await self._tried(lambda ledger: ledger.entries(), "read") or ()
-        return next((one.id for one in entries if one.call == self.call and not one.is_settled), "")
+        return next((one.id for one in entries if one.call == self.call), "")
 
     async def verdict(self, entry_id: str) -> Verdict | None:
         """What a person has said of an entry outside of this run; None if nothing, or if it cannot be read."""

@@ -269,16 +269,16 @@ async def _ask(state: CallState) -> _Update:
     case = get_runtime(SupervisedCall).context
     if refused := case.refused(state["args"]):
         return {"answer": refused}
+    if state["approved"] and state["approved"] == case.mark(state["args"]):
+        return {"when": state["when"]}  # a person has seen this call among those of its program
+    if not state["why"]:
+        return {"approved": case.mark(state["args"]), "when": time.time()}
     record = case.record(state["args"])
     match await record.earlier():
         case ToolMessage() as answer:
             return {"answer": answer}
         case OpenCall() as earlier:
-            return _unknown(case, record, record.repeats(earlier), earlier.id, sent=False)
-    if state["approved"] and state["approved"] == case.mark(state["args"]):
-        return {"when": state["when"]}  # a person has seen this call among those of its program
-    if not state["why"]:
-        return {"approved": case.mark(state["args"]), "when": time.time()}
+            return _unknown(record.repeats(earlier), earlier.id, sent=False)
     try:
         decision, mark = case.ask("tool_approval", state["args"], state["why"], state["problem"])
         if decision.always:
@@ -310,7 +310,7 @@ async def _send(state: CallState) -> _Update:
     if case.cut_off:
         case.cut_off = False
         said = case.said(f"{case.named}: {_CUT_OFF}", kind="crash", effect="unknown")
-        return _unknown(case, record, said, await record.own())
+        return _unknown(said, await record.own())
     if state["why"] and (state["approved"] != case.mark(args) or time.time() - state["when"] > _GOOD_FOR):
         return {"approved": "", "problem": "the approval is too old, or the tool's definition has changed since"}
     request, repeatable = case.request, case.assured.repeatable
@@ -323,34 +323,33 @@ async def _send(state: CallState) -> _Update:
 
     answer = await record.sent(send)
     if isinstance(answer, OpenCall):
-        return _unknown(case, record, record.repeats(answer), answer.id, sent=False)
+        return _unknown(record.repeats(answer), answer.id, sent=False)
     if isinstance(answer, ToolMessage):
         if args != request.tool_call["args"]:
             answer = _edited(answer, args, notice=case.supervision.notice)
         if answer.status == "error" and artifact_of(answer).get("effect") == "unknown" and not repeatable:
-            return _unknown(case, record, answer, await record.own())
+            return _unknown(answer, await record.own())
     return {"answer": answer, "unknown": ""}
 
 
-def _unknown(
-    case: SupervisedCall, record: CallRecord, answer: ToolMessage, entry_id: str, *, sent: bool = True
-) -> _Update:
-    """Asks a person, if there is one; otherwise the call has failed, and is not repeated.
+def _unknown(answer: ToolMessage, entry_id: str, *, sent: bool = True) -> _Update:
+    """The state of a call with an unknown outcome.
 
-    ``entry_id`` is that of the record of the call with unknown outcome, or empty; ``sent``: it is this very call.
+    ``entry_id`` is that of its entry among the open calls, or empty; ``sent``: it is this very call.
     """
-    if case.supervision.policy == "never":
-        return {"answer": record.left_open(answer, entry_id), "unknown": ""}
-    about = {"open_call": entry_id, "sent": sent}
-    return {"unknown": answer.text, "kind": answer.artifact["kind"], "problem": "", **about}
+    return {"unknown": answer.text, "kind": answer.artifact["kind"], "problem": "", "open_call": entry_id, "sent": sent}
 
 
 async def _settle(state: CallState) -> _Update:
+    """Asks a person, if there is one; otherwise the call has failed, and is not repeated."""
     case, entry = get_runtime(SupervisedCall).context, state.get("open_call", "")
     record = case.record(state["args"])
     said = await record.verdict(entry)
     if said == "not-done":
         return {"unknown": "", "approved": "", "problem": "", "wrong": 0}
+    left = case.said(state["unknown"], kind=state.get("kind", "crash"), effect="unknown")
+    if said is None and case.supervision.policy == "never":
+        return {"answer": record.left_open(left, entry), "unknown": ""}
     try:
         decision, mark = _verdict(case, state, said)
     except (AnswerError, LostSecretError) as error:
@@ -368,7 +367,6 @@ async def _settle(state: CallState) -> _Update:
         case "respond":
             return {"answer": case.said(decision.message, kind="", effect="reported", error=False), "unknown": ""}
         case _:
-            left = case.said(state["unknown"], kind=state.get("kind", "crash"), effect="unknown")
             return {"answer": record.left_open(left, entry), "unknown": ""}
 
 

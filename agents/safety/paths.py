@@ -54,18 +54,29 @@ def outside(
     if not roots:
         return ""
     start = folder or str(Path.cwd())
-    allowed = [place for root in roots for place in _places(start, _expanded(root))[:1]]
+    allowed: list[Path] = []
+    for root in roots:
+        allowed += _places(start, _expanded(root))[:1]
     folders = _Folders(start, tuple(allowed))
-    properties = schema.get("properties")
-    specs = properties.items() if isinstance(properties, dict) else ()
-    formats = {n for n, spec in specs if isinstance(spec, dict) and _PATH_NAMES.search(str(spec.get("format", "")))}
+    formats = _path_formats(schema)
     for name, value in _texts("", arguments):
-        top, _, last = name.partition(".")[0], *name.rpartition(".")[1:]
-        is_path = top in formats or bool(_PATH_NAMES.search(_CAMEL.sub("_", last)))
+        argument = name.partition(".")[0]
+        key = name.rpartition(".")[2]
+        is_path = argument in formats or bool(_PATH_NAMES.search(_CAMEL.sub("_", key)))
         if _leaves(value, folders, is_path=is_path):
             where = f"outside of the folders that this server may use ({', '.join(map(str, allowed))})"
             return f"{name or 'a name'}: {value!r} is {where}. Nothing was sent: give a place in them"
     return ""
+
+
+def _path_formats(schema: Mapping[str, Any]) -> set[str]:
+    """Returns the arguments whose format in a schema is that of a path."""
+    properties = schema.get("properties")
+    names: set[str] = set()
+    for name, spec in properties.items() if isinstance(properties, dict) else ():
+        if isinstance(spec, dict) and _PATH_NAMES.search(str(spec.get("format", ""))):
+            names.add(name)
+    return names
 
 
 def _leaves(text: str, folders: _Folders, *, is_path: bool) -> bool:

@@ -76,7 +76,8 @@ class Circuits:
 
     def open(self) -> Mapping[str, str]:
         """Returns the agents that must not be called now, with the reason."""
-        return {agent: why for agent in list(self._failures) if (why := self.barred(agent))}
+        reasons = {agent: self.barred(agent) for agent in list(self._failures)}
+        return {agent: why for agent, why in reasons.items() if why}
 
 
 class SessionPool:
@@ -291,13 +292,15 @@ class SessionPool:
     async def _settled(self, run_id: str, agents: Collection[str]) -> None:
         """Waits for pending listings; their errors are raised by ``_ready``."""
         sessions = [one for (run, agent, _), one in self._sessions.items() if run == run_id and agent in agents]
-        if pending := [session.telling for session in sessions if not session.telling.done()]:
+        pending = [session.telling for session in sessions if not session.telling.done()]
+        if pending:
             await asyncio.wait(pending)
 
     async def _close(self, run_id: str | None) -> None:
         self._forget_lost()
         for key in [key for key in self._sessions if run_id in (None, key[0])]:
-            session, waiting = self._sessions.pop(key), (_WAITING, *key[1:])
+            session = self._sessions.pop(key)
+            waiting = (_WAITING, *key[1:])
             if run_id is None or not session.reusable:
                 self._end(session)
                 continue
@@ -383,7 +386,8 @@ class SessionPool:
         except ValueError:  # it would be sent as null
             why = "the arguments contain a number that JSON does not support"
             return failed(agent_id, request.tool, "refused", why)
-        if (turns := self._server_turns.get(agent_id)) is None:
+        turns = self._server_turns.get(agent_id)
+        if turns is None:
             most = request.server.callsheet.limits.get("server_calls", self.limits.server_calls)
             turns = self._server_turns[agent_id] = asyncio.Semaphore(max(1, int(most)))
         outcome, wait = await self._in_turn(request, turns)
@@ -444,7 +448,9 @@ def _wait(fault: Fault) -> float | None:
 
 def _name_late(tasks: Mapping[str, asyncio.Task[Listing]]) -> None:
     late = [shown(name) for name, task in tasks.items() if not task.done()]
-    named = ", ".join(late[:_MOST_NAMED]) + (f" and {more} more" if (more := len(late) - _MOST_NAMED) > 0 else "")
+    named = ", ".join(late[:_MOST_NAMED])
+    if len(late) > _MOST_NAMED:
+        named += f" and {len(late) - _MOST_NAMED} more"
     _LOG.warning("no answer for %g s from %s: waiting", LATE, named)
 
 

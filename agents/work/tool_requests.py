@@ -80,10 +80,10 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     the text of a named skill, and for words the names that fit them.
     """
     try:
-        asked = _Need.model_validate(call["args"])
+        need = _Need.model_validate(call["args"])
     except ValidationError as error:
         return answer_to(call, error_lines(error), error=True)
-    names, words = _names_and_words(asked, requests.catalog)
+    names, words = _names_and_words(need, requests.catalog)
     if not names and not words:
         return answer_to(call, "name the tools in 'tools', or say in 'what' what a tool must do", error=True)
     named = named_tools(requests.catalog, names)
@@ -93,19 +93,22 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     lines += _unknown_lines(named)
     lines += [requests.list_tools(agent) for agent in named.agents]
     lines += _skill_lines(named, requests)
-    if search := _search_text(words, named):
+    search = _search_text(words, named)
+    if search:
         lines.append(await requests.find(search))
-    asked_for = [*names, words] if words else names
-    requests.added(", ".join(asked_for), added)
+    wanted = [*names, words] if words else names
+    requests.added(", ".join(wanted), added)
     only_unknown = not words and len(named.unknown) == len(dict.fromkeys(names))
     return answer_to(call, "\n".join(lines), {"added": added}, error=only_unknown)
 
 
-def _names_and_words(asked: _Need, catalog: Catalog) -> tuple[list[str], str]:
+def _names_and_words(need: _Need, catalog: Catalog) -> tuple[list[str], str]:
     """Divides a request into names and a description; an id in the place of the description is a name."""
-    words = asked.what.strip()
-    names = [name.strip() for name in asked.tools if name.strip()]
-    return ([*names, words], "") if words in catalog.tools else (names, words)
+    words = need.what.strip()
+    names = [name.strip() for name in need.tools if name.strip()]
+    if words in catalog.tools:
+        return [*names, words], ""
+    return names, words
 
 
 def _add(named: NamedTools, tools: Mapping[str, BoundTool], requests: ToolRequests) -> tuple[list[str], list[str]]:
@@ -122,15 +125,16 @@ def _add(named: NamedTools, tools: Mapping[str, BoundTool], requests: ToolReques
         elif one in requests.catalog.tools:
             new.append(one)
     added = requests.bind(new[: requests.most], list(tools))
-    if left := new[requests.most :]:
+    left = new[requests.most :]
+    if left:
         lines.append(f"Not added, because a call adds at most {requests.most}: {', '.join(left)}")
     return [tool.id for tool in added.values()], [*_added_lines(added, requests.catalog), *lines]
 
 
 def _search_text(words: str, named: NamedTools) -> str:
     """Returns the text to search for: the description, and names that resemble no other."""
-    lost = [split_name(name) for name, near in named.unknown.items() if not near]
-    return " ".join(filter(None, (words, *lost)))
+    strange = [split_name(name) for name, near in named.unknown.items() if not near]
+    return " ".join(text for text in (words, *strange) if text)
 
 
 def _added_lines(added: Mapping[str, BoundTool], catalog: Catalog) -> Iterator[str]:
@@ -150,7 +154,8 @@ def _one_line(text: str) -> str:
 
 def _unknown_lines(named: NamedTools) -> Iterator[str]:
     for name, near in named.unknown.items():
-        yield f"There is no tool {name!r}" + (f"; near: {', '.join(near)}" if near else "")
+        hint = f"; near: {', '.join(near)}" if near else ""
+        yield f"There is no tool {name!r}{hint}"
 
 
 def _skill_lines(named: NamedTools, requests: ToolRequests) -> Iterator[str]:

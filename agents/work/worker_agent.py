@@ -84,7 +84,9 @@ class TellCalls(AgentMiddleware[AgentState[Any], Any]):
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Sends a call between the events ``tool_started`` and ``tool_finished``, with its ``progress``."""
-        write, call, tool = get_stream_writer(), request.tool_call, request.tool
+        write = get_stream_writer()
+        call = request.tool_call
+        tool = request.tool
         about = {STEP_ID: _equipment(request).step_id, "call_id": call["id"], "tool": call["name"]}
         if isinstance(tool, BoundTool):
             about |= {"tool": tool.id, "agent": tool.agent}
@@ -97,8 +99,9 @@ class TellCalls(AgentMiddleware[AgentState[Any], Any]):
             if outer is not None:
                 await outer(done, total, text)
 
+        outcome: dict[str, Any] = {"status": "success"}
         with within(PROGRESS, report):
-            answer, outcome = await handler(request), {"status": "success"}
+            answer = await handler(request)
         if isinstance(answer, ToolMessage):
             artifact = artifact_of(answer)
             outcome = {"status": answer.status, "output": answer.text}
@@ -128,7 +131,9 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
         """Calls the worker's model with its tools, until there is a reply that ends the turn or the task."""
-        replies = request.runtime.context.replies
+        equipment = request.runtime.context
+        equipment.seen[:] = request.messages
+        replies = equipment.replies
         known = len(replies)
         try:
             return await self._next(request, handler)
@@ -141,12 +146,17 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def _next(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
         """Returns the reply that ends the turn, or the task."""
-        equipment, messages = request.runtime.context, request.messages
+        equipment = request.runtime.context
+        messages = request.messages
         held = equipment.held(messages)
-        if doubt := in_doubt(messages, held):
+        doubt = in_doubt(messages, held)
+        if doubt:
             return _stopped(doubt, "outcome_unknown")
-        if limit := _limit(equipment, messages):
+        limit = _limit(equipment, messages)
+        if limit:
             return _stopped(limit)
+
+        # In its last turn it can only say what came of the task.
         closing = _turns(messages) == equipment.max_turns
         asking = request.override(
             model=unstreamed(equipment.model, held),
@@ -156,23 +166,34 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         )
         calls = equipment.calls(messages, held)
         reply = await _usable(asking, handler, equipment, held)
-        told: list[AnyMessage] = [reply]
+        new: list[AnyMessage] = [reply]
         if not closing and _ends_without_a_call(reply, equipment, messages, calls):
             # Both stay in the conversation, so that its beginning is the same at the next turn.
-            told.append(HumanMessage(NOTHING_DONE))
-            again = asking.override(messages=[*asking.messages, *told])
-            told.append(await _usable(again, handler, equipment, held))
-        last = told[-1]
-        if made_calls([*messages, *told]) > equipment.max_calls:
+            new.append(HumanMessage(NOTHING_DONE))
+            again = asking.override(messages=[*asking.messages, *new])
+            new.append(await _usable(again, handler, equipment, held))
+
+        last = new[-1]
+        if made_calls([*messages, *new]) > equipment.max_calls:
             over = f"stopped before it made more than {counted(equipment.max_calls, 'call')} for one step"
-            return ModelResponse(result=[*told[:-1], _stopped(over, reply=last)])
+            return ModelResponse(result=[*new[:-1], _stopped(over, reply=last)])
         if closing and isinstance(last, AIMessage) and last.tool_calls:
             return _stopped(_out_of_turns(equipment), reply=last)
         ended = finished(last, calls, equipment.brief.step_ids)
-        return ModelResponse(result=[*told[:-1], ended or last])
+        return ModelResponse(result=[*new[:-1], ended or last])
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
+        seen, messages = _equipment(request).seen, request.state["messages"]
+        if len(seen) < len(messages):  # the first of the calls of this turn
+            seen[:] = messages
+        answer = await self._answer(request, handler)
+        if isinstance(answer, ToolMessage):
+            seen.append(answer)
+        return answer
+
+    async def _answer(self, request: ToolCallRequest, handler: Send) -> Answer:
+        """Returns the answer to a call."""
         equipment = _equipment(request)
         call, messages = request.tool_call, request.state["messages"]
         tools = equipment.held(messages)
@@ -225,8 +246,10 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         if call["name"] not in tools:
             return _not_held(call, tools, equipment.refused)
         bound = tools[call["name"]]
-        if equipment.harmless(bound.id) and (reminded := reminder(call, messages)):
-            return reminded
+        if equipment.harmless(bound.id):
+            answer_before = reminder(call, messages)
+            if answer_before:
+                return answer_before
         try:
             arguments = resolved(call["args"], equipment.brief.inputs, equipment.calls(messages, tools))
         except ResultValueError as error:
@@ -236,7 +259,9 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
             answer = await handler(request)
         else:
             answer = await supervised(request, bound, equipment.supervision, handler, approval=approval)
-        if arguments != call["args"] and (artifact := artifact_of(answer)):
+        artifact = artifact_of(answer)
+        if artifact and arguments != call["args"]:
+            # References in the arguments of the call stand for these.
             return cast("ToolMessage", answer).model_copy(update={"artifact": {"args": arguments, **artifact}})
         return answer
 
@@ -268,8 +293,8 @@ async def _seen(
     equipment: Equipment, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]
 ) -> list[AnyMessage]:
     """Returns the conversation for the model: results with their ids, and with the media that it accepts."""
-    told = equipment.labelled(messages, held) if equipment.own_tools else list(messages)
-    return await asyncio.to_thread(with_media, told, equipment.model)
+    conversation = equipment.labelled(messages, held) if equipment.own_tools else list(messages)
+    return await asyncio.to_thread(with_media, conversation, equipment.model)
 
 
 async def _usable(
@@ -311,8 +336,8 @@ def _without_the_cause(asking: ModelRequest[Any], error: ModelError) -> ModelReq
         return asking.override(messages=without_media(asking.messages))
     if isinstance(error.__cause__, ValueError):
         # The provider has answered, and its client cannot read the answer.
-        told = HumanMessage(_UNREAD.format(str(error.__cause__)[:_QUOTED]))
-        return asking.override(messages=[*asking.messages, told])
+        complaint = HumanMessage(_UNREAD.format(str(error.__cause__)[:_QUOTED]))
+        return asking.override(messages=[*asking.messages, complaint])
     return None
 
 
@@ -353,20 +378,26 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
 
     A model that does not answer at first raises a ModelError, another run of the same step a ConcurrentRunError.
     """
-    equipment, about = replace(equipment, brief=brief), {"step_id": equipment.step_id}
+    equipment = replace(equipment, brief=brief)
+    about = {"step_id": equipment.step_id}
     task = HumanMessage(brief.opening(), additional_kwargs=about)
     named: RunnableConfig = {"run_name": f"worker, step {equipment.step_id}", "metadata": about}
     began = time.monotonic()
     async with sole_run(checkpointer()):
         state = await app.ainvoke({"messages": [task]}, named, context=equipment)
     messages: Sequence[AnyMessage] = state["messages"]
-    last, held = messages[-1], equipment.held(messages)
+    last = messages[-1]
+    held = equipment.held(messages)
     calls = equipment.calls(messages, held)
     before = brief.before.calls if brief.before else ()
     status, error = outcome_of(last, [*before, *calls], words_end=not equipment.own_tools)
-    lacks = next((call.error for call in calls if call.kind == "sign_in"), "")
-    if status not in GAVE and lacks not in error:
-        error = f"{error}\n{lacks}"  # it names the page, whatever the model says
+    is_result = status in GAVE
+    sign_in = next((call.error for call in calls if call.kind == "sign_in"), "")
+    if not is_result and sign_in not in error:
+        error = f"{error}\n{sign_in}"  # it names the page, whatever the model says
+    note = ""
+    if is_result and not any(call.agent for call in [*before, *calls]):
+        note = "no tool was called"
     declared = last.additional_kwargs.get(OUTCOME, {})
     return StepResult(
         id="",
@@ -374,8 +405,8 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
         status=status,
         tools=tuple(tool.id for tool in held.values()),
         calls=calls,
-        result=last.text.strip() if status in GAVE else "",
-        note="" if status not in GAVE or any(call.agent for call in [*before, *calls]) else "no tool was called",
+        result=last.text.strip() if is_result else "",
+        note=note,
         data=declared.get("data"),
         ends=ends_of(declared),
         error=error,
@@ -402,5 +433,9 @@ def _stopped(why: str, status: Status = "failed", *, reply: BaseMessage | None =
     outcome: dict[str, Any] = {"status": status, "reason": why}
     if not isinstance(reply, AIMessage):
         return AIMessage(why, additional_kwargs={OUTCOME: outcome})
-    kept = {"usage_metadata": reply.usage_metadata, "response_metadata": reply.response_metadata}
-    return AIMessage(why, additional_kwargs={OUTCOME: {**outcome, "reply": True}}, **kept)
+    return AIMessage(
+        why,
+        additional_kwargs={OUTCOME: {**outcome, "reply": True}},
+        usage_metadata=reply.usage_metadata,
+        response_metadata=reply.response_metadata,
+    )

@@ -79,19 +79,20 @@ class Taxonomy(Record):
         return tuple(capability.id for capability in self.capabilities if capability.id not in broader)
 
     def capability(self, capability_id: str) -> Capability:
-        """The capability of this id, or ``UnknownNameError``, which suggests similar ids."""
+        """Returns the capability of this id, or raises ``UnknownNameError``, which suggests similar ids."""
         return lookup(self.by_id, capability_id, "capability", "taxonomy")
 
     def ancestors(self, capability_id: str) -> tuple[str, ...]:
-        """Ids of the broader capabilities, nearest first."""
-        ids, broader = list[str](), self.capability(capability_id).broader
+        """Returns the ids of the broader capabilities, nearest first."""
+        ids = list[str]()
+        broader = self.capability(capability_id).broader
         while broader is not None:
             ids.append(broader)
             broader = self.by_id[broader].broader
         return tuple(ids)
 
     def at(self, depth: int, capability_id: str) -> str:
-        """The id at this depth on the path from the broadest (0) to this one; its own id if it is less deep."""
+        """Returns the id at this depth on the path from the broadest (0) to this one; its own id if it is less deep."""
         path = [*reversed(self.ancestors(capability_id)), capability_id]
         return path[min(depth, len(path) - 1)]
 
@@ -109,13 +110,13 @@ class _File(Record):
 
 @cache
 def shipped_taxonomy(name: _Shipped) -> Taxonomy:
-    """The ``default`` taxonomy, which is the paper's, or our ``detailed`` one, with 45 narrower capabilities."""
+    """Returns the ``default`` taxonomy, which is the paper's, or our ``detailed`` one with 45 narrower capabilities."""
     text = files("callsheet.graphs.capabilities").joinpath(f"{name}.json").read_text(encoding="utf-8")
     return Taxonomy(**json.loads(text))
 
 
 def default_taxonomy() -> Taxonomy:
-    """The taxonomy of the paper: four clusters of ten capabilities.
+    """Returns the taxonomy of the paper: four clusters of ten capabilities.
 
     Source: *Representing Agentic Tools in Knowledge Graphs*, section 4.2; definitions, examples and words are ours.
     """
@@ -123,15 +124,19 @@ def default_taxonomy() -> Taxonomy:
 
 
 def shipped_capabilities() -> tuple[Capability, ...]:
-    """The capabilities of the default taxonomy, and those of the detailed one with other ids."""
+    """Returns the capabilities of the default taxonomy, and those of the detailed one with other ids."""
     return tuple({**shipped_taxonomy("detailed").by_id, **default_taxonomy().by_id}.values())
 
 
 def read_taxonomy(taxonomy: Taxonomy | str | Path | None = None) -> Taxonomy:
-    """A taxonomy, by its file or as ``default`` or ``detailed``; None: that of ``CALLSHEET_TAXONOMY``, or the default.
+    """Returns a taxonomy by its file or its name, ``default`` or ``detailed``.
 
-    A file is JSON, ``{"capabilities": [...], "extends": "default"}``: its capabilities extend the named taxonomy, the
-    default one if none is named, or stand alone with ``"extends": false``. ``CatalogError``: It is invalid.
+    None stands for that of ``CALLSHEET_TAXONOMY``, or the default. A file is JSON, ``{"capabilities": [...], "extends":
+    "default"}``: its capabilities extend the named taxonomy, the default one if none is named, or stand alone with
+    ``"extends": false``.
+
+    Raises:
+        CatalogError: The file cannot be read, or is not valid.
     """
     if isinstance(taxonomy, Taxonomy):
         return taxonomy

@@ -27,8 +27,9 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def counted(number: int, word: str, plural: str = "") -> str:
-    """A number with its noun: ``1 agent``, ``2,000 agents``; with a ``plural``, ``3 queries``."""
-    return f"{number:,} {word if number == 1 else plural or f'{word}s'}"
+    """Returns a number with its noun: ``1 agent``, ``2,000 agents``; with a ``plural``, ``3 queries``."""
+    noun = word if number == 1 else plural or f"{word}s"
+    return f"{number:,} {noun}"
 
 
 class Hidden(StrEnum):
@@ -79,18 +80,24 @@ _HIDDEN = re.compile(
 
 
 def shown(text: str, *, most: int | None = LONGEST_TEXT) -> str:
-    """The text without hidden characters, cut to the length that a model is shown, or to ``most``; None: no limit.
+    """Returns the text without hidden characters, cut to the length that a model is shown, or to ``most``.
 
     Legitimate joiners and selectors (Persian, Indic scripts, emoji) stay. The text is not normalized: clean text of
-    this length is returned unchanged.
+    this length is returned unchanged. With ``most=None``, nothing is cut.
+
+    Example:
+        >>> shown("Adds\\u200b two\\x1b[8m numbers")
+        'Adds two numbers'
     """
     if _SUSPECT.search(text):
         text = _HIDDEN.sub(_visible, text)
-    return text if most is None or len(text) <= most else f"{text[: most - 1]}…"
+    if most is not None and len(text) > most:
+        text = f"{text[: most - 1]}…"
+    return text
 
 
 def hidden_in(text: str) -> dict[Hidden, int]:
-    """How many characters of each kind ``shown`` removes from a text."""
+    """Returns how many characters of each kind ``shown`` removes from a text."""
     if not _SUSPECT.search(text):
         return {}
     counts: Counter[Hidden] = Counter()
@@ -101,22 +108,28 @@ def hidden_in(text: str) -> dict[Hidden, int]:
 
 
 def escaped(text: str) -> str:
-    r"""The text with hidden characters written as ``\x1b`` or ``\u202e``, for people."""
+    r"""Returns the text with hidden characters written as ``\x1b`` or ``\u202e``, for people."""
     return _HIDDEN.sub(lambda match: _visible(match) or match.group().encode("unicode_escape").decode(), text)
 
 
 def one_line(text: str) -> str:
-    """``escaped`` with escaped line breaks too, so that the text cannot imitate a line of our output."""
+    """Returns ``escaped`` with escaped line breaks too, so that the text cannot imitate a line of our output."""
     return _BREAKS.sub(lambda match: match.group().encode("unicode_escape").decode(), escaped(text))
 
 
 def error_lines(error: ValidationError) -> str:
-    """The errors of a validation, each with its place."""
-    return "; ".join(f"{'.'.join(map(str, one['loc'])) or 'arguments'}: {one['msg']}" for one in error.errors())
+    """Returns the errors of a validation in one line, each with its place."""
+    lines = list[str]()
+    for detail in error.errors():
+        place = ".".join(map(str, detail["loc"])) or "arguments"
+        lines.append(f"{place}: {detail['msg']}")
+    return "; ".join(lines)
 
 
 def written_out(document: str, *, longest: int = 4) -> str:
-    """A document with hidden characters, all inside quotation marks, as ``\\u202e`` of JSON, Cypher and Turtle.
+    """Returns a document with its hidden characters as ``\\u202e``, as JSON, Cypher and Turtle write them.
+
+    They must all be inside quotation marks.
 
     ``longest``: digits for characters above U+FFFF, 8 for ``\\U0001f600``, 4 for two surrogates.
     """
@@ -160,42 +173,50 @@ def _codes(match: re.Match[str], longest: int) -> Iterator[str]:
 
 
 def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """A Unicode normal form in linear time: at most 30 combining marks stay on one character.
+    """Returns a Unicode normal form in linear time: at most 30 combining marks stay on one character.
 
     Lone surrogates become question marks. Sorting combining marks takes quadratic time, and no script has that many
     (Unicode, UAX #15, Stream-Safe Text Format).
     """
-    return text if text.isascii() else unicodedata.normalize(form, _MARKS.sub(r"\1", encodable(text)))
+    if text.isascii():
+        return text
+    return unicodedata.normalize(form, _MARKS.sub(r"\1", encodable(text)))
 
 
 def encodable(text: str) -> str:
-    """The text with question marks for lone surrogates, which UTF-8 cannot encode."""
+    """Returns the text with question marks for lone surrogates, which UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def storable(text: str) -> str:
-    """``encodable``, with question marks for NUL too, which PostgreSQL cannot store."""
+    """Returns ``encodable`` with question marks for NUL too, which PostgreSQL cannot store."""
     return encodable(text).replace("\0", "?")
 
 
 def visible(text: str) -> str:
-    """``encodable`` and ``shown`` for a text of any length."""
+    """Returns ``encodable`` and ``shown`` for a text of any length."""
     return shown(encodable(text), most=None)
 
 
 def without_hidden(text: str) -> str:
-    r"""``visible``, also without hidden characters that are written as ``\u200b``, as in JSON."""
-    return visible(_ESCAPES.sub(_unescaped, text) if "\\u" in text else text)
+    r"""Returns ``visible``, also without hidden characters that are written as ``\u200b``, as in JSON."""
+    if "\\u" in text:
+        text = _ESCAPES.sub(_unescaped, text)
+    return visible(text)
 
 
 def _unescaped(match: re.Match[str]) -> str:
-    """Escaped characters, if one of them is hidden; other escapes stay."""
-    written: str = json.loads(f'"{match.group()}"')
-    return "".join(one if _SUSPECT.match(one) else json.dumps(one)[1:-1] for one in written)
+    """Returns escaped characters with the hidden ones unescaped; other escapes stay."""
+    characters: str = json.loads(f'"{match.group()}"')
+    return "".join(one if _SUSPECT.match(one) else json.dumps(one)[1:-1] for one in characters)
 
 
 def clean(value: Any, *, deepest: int = DEEPEST, text: Callable[[str], str] = encodable) -> Any:
-    """A JSON value with all its strings encodable, or with another change of its ``text``; or ``CatalogError``."""
+    """Returns a JSON value with all its strings encodable, or with another change of its ``text``.
+
+    Raises:
+        CatalogError: The value is nested more than ``deepest`` levels deep.
+    """
     if deepest < 0:
         raise CatalogError(f"nested more than {DEEPEST} levels deep")
     match value:
@@ -210,40 +231,54 @@ def clean(value: Any, *, deepest: int = DEEPEST, text: Callable[[str], str] = en
 
 
 def strings_in(value: Any) -> Iterator[str]:
-    """All strings of a JSON value, with keys."""
+    """Yields all strings of a JSON value, with keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for key, item in value.items():
             yield str(key)
-            yield from (item,) if isinstance(item, str) else strings_in(item)
+            if isinstance(item, str):  # most are: a generator for each would take longer
+                yield item
+            else:
+                yield from strings_in(item)
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from (item,) if isinstance(item, str) else strings_in(item)
+            yield from strings_in(item)
 
 
 def split_name(name: str) -> str:
-    """``convertLength_to`` as ``convert length to``."""
+    """Returns ``convert length to`` for ``convertLength_to``."""
     return " ".join(re.split(r"[\W_]+", _CAMEL.sub(" ", name))).strip().lower()
 
 
 def _visible(match: re.Match[str]) -> str:
-    return {"legitimate": match.group(), "newline": "\n"}.get(match.lastgroup or "", "")
+    """Returns what is shown in place of a match of ``_HIDDEN``."""
+    match match.lastgroup:
+        case "legitimate":
+            return match.group()
+        case "newline":
+            return "\n"
+        case _:
+            return ""
 
 
 def check_type(value: object, kind: type, name: str) -> None:
-    """Refuses (``SettingsError``) an argument that is neither None nor of its type."""
+    """Raises ``SettingsError`` for an argument that is neither None nor of its type."""
     if not isinstance(value, kind | None):
         raise SettingsError(f"{name} must be {kind.__name__}(...), not {type(value).__name__}")
 
 
 def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
-    """The texts; a single text counts as one, not as its characters."""
+    """Returns the texts; a single text counts as one, not as its characters."""
     return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 def bounded(text: str, most: int, setting: str) -> str:
-    """A request or a query in which more than 32 blanks in a row become one, or an empty line, or ``RequestError``."""
+    """Returns a request or a query in which more than 32 blanks in a row become one, or an empty line.
+
+    Raises:
+        RequestError: It is longer than the ``setting`` allows.
+    """
     text = _LONG_BLANK.sub(lambda run: "\n\n" if "\n" in run.group() else " ", storable(text))
     if len(text) > most:
         raise RequestError(
@@ -268,47 +303,63 @@ _BARE = re.compile(r"(?<![^\s=\"'])(?![\"']{2})" + _USER)
 _NAME = re.compile(r"(?<![\w.-])([\w.-]+)[\"']?\s*[:=]\s*(?:(?:bearer|basic|token)\s+)?", re.IGNORECASE)
 _VALUE = re.compile(r"\"[^\"]+|'[^']+|[^\s;&,\"'}#]+")
 _WEB = ("http", "https", "ws", "wss", "sse")
-_SEGMENT, _RUN, _SEPARATOR = re.compile(r"[^/]+"), re.compile(r"[a-z]+|[A-Z]+|[0-9]+"), re.compile(r"[-_]")
+_SEGMENT = re.compile(r"[^/]+")
+_RUN = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
+_SEPARATOR = re.compile(r"[-_]")
 _SHORTEST_KEY, _FEWEST_RUNS = 10, 5
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether an argument, a header or a variable of this name holds a secret: ``api_key``, ``authToken`` ..."""
+    """Returns whether an argument, a header or a variable of this name holds a secret, as ``api_key`` does."""
     words = split_name(without_hidden(name))
-    return bool(_ALWAYS.search(words) or _KEY.search(words) or (_TOKEN.search(words) and not _NO_SECRET.search(words)))
+    if _ALWAYS.search(words) or _KEY.search(words):
+        return True
+    return bool(_TOKEN.search(words)) and not _NO_SECRET.search(words)
 
 
 def secrets_in(words: Iterable[str]) -> set[str]:
-    """Likely secrets in the words of a command, or in addresses.
+    """Returns likely secrets in the words of a command, or in addresses.
 
     These are: passwords in addresses, alone and with their user (which basic authentication sends together), as
     written and URL-decoded; tokens in the path of a web address; values after secret names (``--api-key X``,
     ``key=X``, ``Authorization: Bearer X``).
     """
     secrets: set[str] = set()
-    given = list(words)
-    for before, word in chain(pairwise(("", *given)), pairwise(("", *map(without_hidden, given)))):
+    as_written = list(words)
+    plain = [without_hidden(word) for word in as_written]
+    for before, word in chain(pairwise(("", *as_written)), pairwise(("", *plain))):
         secrets.update(word[start:end] for start, end in _spans(before, word))
         for user in _users_in(word):
             # "postgres:postgres" is not a secret, and an answer may mention Postgres.
-            secrets -= {user["password"]} & {user["user"]}
-            secrets |= {f"{user['user']}:{user['password']}"} if user["password"] else set()
-    return {form for value in secrets for form in (value, unquote(value))}
+            if user["password"] == user["user"]:
+                secrets.discard(user["password"])
+            if user["password"]:
+                secrets.add(f"{user['user']}:{user['password']}")
+    return secrets | {unquote(value) for value in secrets}
 
 
 def masked(words: Iterable[str]) -> list[str]:
-    """The words with ``***`` in place of each secret; a word that hides one comes without its hidden characters."""
-    given = list(words)
-    as_written = [_masked(before, word) for before, word in pairwise(("", *given))]
+    """Returns the words with ``***`` in place of each secret.
+
+    A word that hides a secret by hidden characters comes without them.
+    """
+    originals = list(words)
+    as_written = [_masked(before, word) for before, word in pairwise(("", *originals))]
     if all(without_hidden(word) == word for word in as_written):
         return as_written
-    plain = [without_hidden(word) for word in given]
-    found = [_masked(before, word) for before, word in pairwise(("", *plain))]
-    return [two if two != without_hidden(one) else one for one, two in zip(as_written, found, strict=True)]
+    plain = [without_hidden(word) for word in originals]
+    without = [_masked(before, word) for before, word in pairwise(("", *plain))]
+    result = list[str]()
+    for first, second in zip(as_written, without, strict=True):
+        has_more_secrets = second != without_hidden(first)
+        result.append(second if has_more_secrets else first)
+    return result
 
 
 def _masked(before: str, word: str) -> str:
-    parts, position = [], 0
+    """Returns a word with its secrets masked; the word ``before`` it may be an option that names a secret."""
+    parts = list[str]()
+    position = 0
     for start, end in sorted(_spans(before, word)):
         if end > position:
             parts += [word[position : max(start, position)], MASK]
@@ -317,7 +368,7 @@ def _masked(before: str, word: str) -> str:
 
 
 def _spans(before: str, word: str) -> Iterator[tuple[int, int]]:
-    """Start and end of each secret in a word."""
+    """Yields start and end of each secret in a word."""
     if before.startswith("-") and "=" not in before and not word.startswith("-") and _is_secret_option(before):
         yield 0, len(word)
     yield from _values(word)
@@ -336,24 +387,36 @@ def _is_secret_option(name: str) -> bool:
 
 
 def _values(word: str) -> Iterator[tuple[int, int]]:
-    """The values of pairs with a secret name; other values may contain pairs: an address with its query."""
+    """Yields start and end of the values of pairs with a secret name.
+
+    Other values may contain pairs themselves, as an address with its query.
+    """
     at = 0
     while name := _NAME.search(word, at):
         at = name.end()
         in_query = word[name.start() - 1 : name.start()] in ("?", "&")
-        secret = (_is_secret_option if in_query or name[1].startswith("-") else is_secret_name)(name[1])
-        if (secret or in_query) and (value := _VALUE.match(word, at)) and (secret or is_generated(value[0])):
-            yield at + (value[0][0] in "\"'"), value.end()
+        is_option = in_query or name[1].startswith("-")
+        is_secret = _is_secret_option(name[1]) if is_option else is_secret_name(name[1])
+        value = _VALUE.match(word, at)
+        # In a query, a generated key is a secret whatever its name is.
+        if value and (is_secret or (in_query and is_generated(value[0]))):
+            is_quoted = value[0][0] in "\"'"
+            yield at + is_quoted, value.end()
             at = value.end()
 
 
 def _users_in(word: str) -> Iterator[re.Match[str]]:
-    yield from (match for match in _ADDRESS.finditer(word) if match["user"])
-    yield from (match for match in _BARE.finditer(word) if match["password"])
+    """Yields the users with passwords before an ``@``, in addresses and by themselves."""
+    for match in _ADDRESS.finditer(word):
+        if match["user"]:
+            yield match
+    for match in _BARE.finditer(word):
+        if match["password"]:
+            yield match
 
 
 def _tokens(address: re.Match[str]) -> Iterator[tuple[int, int]]:
-    """The segments of the path, after the host, that look like generated keys."""
+    """Yields start and end of the segments of the path, after the host, that look like generated keys."""
     path = re.split("[?#]", address["rest"], maxsplit=1)[0]
     start = address.start("rest")
     for segment in list(_SEGMENT.finditer(path))[1:]:
@@ -362,7 +425,7 @@ def _tokens(address: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 
 def is_generated(text: str) -> bool:
-    """Whether a text looks like a generated key: upper case, lower case and digits alternate often."""
+    """Returns whether a text looks like a generated key: upper case, lower case and digits alternate often."""
     text = _SEPARATOR.sub("", text)
-    mixed = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
-    return mixed and len(text) >= _SHORTEST_KEY and len(_RUN.findall(text)) >= _FEWEST_RUNS
+    is_mixed = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
+    return is_mixed and len(text) >= _SHORTEST_KEY and len(_RUN.findall(text)) >= _FEWEST_RUNS

@@ -66,19 +66,28 @@ class OpenCall(Record):
     @property
     def is_unsettled(self) -> bool:
         """Whether its outcome is unknown; not of a call that a running process of this machine is making."""
-        if self.is_settled:
-            return False
-        return self.state != "running" or self.owner.runs is not True
+        return not (self.is_settled or (self.state == "running" and self.owner.runs))
+
+    @property
+    def stopped(self) -> OpenCall:
+        """The same if its process has stopped now."""
+        return _with(self, "stopped") if self.state == "running" else self
+
+    @property
+    def seen(self) -> OpenCall:
+        """The call as this machine sees it: one that was running in a process that has ended was stopped."""
+        return self.stopped if self.owner.runs is False else self
 
     @property
     def told(self) -> str:
-        """What is known about it, as a part of a sentence about "a call"."""
-        if self.state == "unanswered":
-            what = f"got no answer in {self.run}"
-        elif self.state == "running" and self.owner.runs is None:
-            what = f"was running in {self.run} on {self.owner.host}, which cannot be looked at from here"
-        else:
-            what = f"was running when {self.run} stopped"
+        """What is known about a call as ``seen``, as a part of a sentence about "a call"."""
+        match self.state:
+            case "running":
+                what = f"was running in {self.run} on {self.owner.host}, which cannot be looked at from here"
+            case "unanswered":
+                what = f"got no answer in {self.run}"
+            case _:
+                what = f"was running when {self.run} stopped"
         return f"{what} (sent {self.since}); whether it took effect is unknown"
 
 
@@ -119,7 +128,7 @@ class CallLedger:
 
     def unsettled(self, *, everybody: bool = False) -> list[OpenCall]:
         """The calls of the user, or of everybody, whose outcome is unknown."""
-        return [one for one in self.entries() if one.is_unsettled and (everybody or one.user == self.user)]
+        return [one.seen for one in self.entries() if one.is_unsettled and (everybody or one.user == self.user)]
 
     def earlier(self, digest: str, call: str) -> OpenCall | None:
         """A call of the same tool with the same arguments that must not be repeated unseen; None if there is none.
@@ -219,7 +228,7 @@ def _earlier(alike: Sequence[OpenCall], call: str) -> OpenCall | None:
     others = [one for one in alike if one.call != call]
     unsettled = [one for one in others if one.is_unsettled]
     done = [one for one in others if one.state == "done"]
-    return next(iter([*unsettled, *done]), None)
+    return next((one.seen for one in [*unsettled, *done]), None)
 
 
 def _with(one: OpenCall, state: _State) -> OpenCall:

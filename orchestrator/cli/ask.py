@@ -154,11 +154,11 @@ def _left_open(loaded: Loaded, thread: str) -> list[str]:
     """The calls that were running when the run of a thread stopped, each with the command that settles it."""
     ledger = CallLedger(loaded.label)
     try:
-        entries = [one for one in ledger.unsettled() if one.run == thread]
+        entries = [one for one in ledger.entries() if one.run == thread and not one.is_settled]
     except TrustError as error:
         return [str(error)]
     how = "Look whether it did, and say so with"
-    return [shown(f"{one.tool_id} {one.told}. {how} {ledger.how_to_settle(one.id)}") for one in entries]
+    return [shown(f"{one.tool_id} {one.stopped.told}. {how} {ledger.how_to_settle(one.id)}") for one in entries]
 
 
 def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approval: str) -> RunResult:

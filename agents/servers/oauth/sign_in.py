@@ -322,7 +322,8 @@ class SignIn:
 
     def _metadata(self) -> OAuthMetadata:
         """Returns the metadata of the authorization server; without it, the SDK guesses addresses and assumes PKCE."""
-        if (metadata := self._auth.context.oauth_metadata) is None:
+        metadata = self._auth.context.oauth_metadata
+        if metadata is None:
             raise ValueError("it names no authorization server, or this one publishes no metadata")
         if "S256" not in (metadata.code_challenge_methods_supported or ()):
             raise ValueError("its authorization server does not announce PKCE (code_challenge_methods_supported, S256)")

@@ -166,10 +166,13 @@ class StoredTokens:
             now = self.read()
             if now is None or now.tokens.access_token != old.tokens.access_token:
                 return now
-            if not now.tokens.refresh_token or (answer := _refresh(now)) is None:
+            answer = _refresh(now) if now.tokens.refresh_token else None
+            if answer is None:
                 return None
-            lacks = [name for name in ("refresh_token", "scope") if getattr(answer, name) is None]
-            issued = answer.model_copy(update={name: getattr(now.tokens, name) for name in lacks})
+            # What the answer leaves out stays as it is (RFC 6749, 5.1 and 6).
+            omitted = [name for name in ("refresh_token", "scope") if getattr(answer, name) is None]
+            same = {name: getattr(now.tokens, name) for name in omitted}
+            issued = answer.model_copy(update=same)
             new = now.model_copy(update={"tokens": issued, "expires": calculate_token_expiry(issued.expires_in)})
             self.write(new)
             return new

@@ -26,32 +26,40 @@ def stamps_of(server: ServerConfig, program: str) -> Stamps:
     working folder.
     """
     folder = Path(server.cwd or ".")
-    found = set[tuple[str, int, int]]()
+    stamps: set[tuple[str, int, int]] = set()
     for path in (Path(program), *_named(server, folder)):
         for file in (path, *_beside(path)):
             with suppress(OSError):
                 about = file.stat()
-                found.add((str(file), about.st_mtime_ns, about.st_size))
-    return frozenset(found)
+                stamps.add((str(file), about.st_mtime_ns, about.st_size))
+    return frozenset(stamps)
 
 
 def _named(server: ServerConfig, folder: Path) -> Iterator[Path]:
     """Yields the files that a command names, also behind ``--option=`` and in a folder that it names before."""
     folders = [folder]
     for before, word in zip(("", *server.args), server.args, strict=False):
-        written = word.rpartition("=")[2] if word.startswith("-") else word
-        if before == "-m":
-            module = "/".join(written.split("."))
-            names = [Path(f"{module}.py"), Path(module, "__main__.py"), Path(module, "__init__.py")]
-        else:
-            names = [Path(written)]
+        value = word.rpartition("=")[2] if word.startswith("-") else word
+        is_module = before == "-m"
+        names = _module_files(value) if is_module else [Path(value)]
         for path in [place / name for place in folders for name in names]:
             with suppress(OSError, ValueError):  # an argument may be anything
                 if path.is_file():
-                    if path.suffix in _CODE or (not path.suffix and os.access(path, os.X_OK)):
+                    if _is_program(path):
                         yield path
-                elif path.is_dir() and before != "-m":
+                elif path.is_dir() and not is_module:
                     folders.append(path)
+
+
+def _module_files(module: str) -> list[Path]:
+    """Returns the files that may be the program of a Python module."""
+    path = module.replace(".", "/")
+    return [Path(f"{path}.py"), Path(path, "__main__.py"), Path(path, "__init__.py")]
+
+
+def _is_program(file: Path) -> bool:
+    """Returns whether a file is a program by its suffix, or has none and can be executed."""
+    return file.suffix in _CODE or (not file.suffix and os.access(file, os.X_OK))
 
 
 def _beside(script: Path) -> Iterator[Path]:

@@ -26,11 +26,11 @@ def draft(**fields: Any) -> PlanRevision:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"content": ""}', '{"files": []}'])
-def test_nothing_holds_no_items(text: str) -> None:
+def test_an_empty_result_has_no_items(text: str) -> None:
     assert items_of(READ, gave(text)) == []
 
 
-def test_results_of_items_hold_items() -> None:
+def test_results_per_item_are_the_items_of_the_next_step() -> None:
     step = Step(id="3", text="write {item}", for_each="2")
     assert items_of(step, gave("a\nb", "2.1"), gave('["c"]', "2.2"), gave("d", "2.3")) == ["a", "b", "c", "d"]
 
@@ -42,7 +42,7 @@ def test_steps_of_items_take_no_id_that_another_step_has() -> None:
     assert revision.added == ("2.2", "2.3")
 
 
-def test_a_revision_maps_what_is_the_same_over_other_items() -> None:
+def test_a_revision_may_map_the_same_text_over_other_items() -> None:
     steps = [{"id": str(number), "text": "write {item}", "for_each": f"2.{number - 6}"} for number in (7, 8)]
     after, _ = revised(MAPPED, PlanRevision(steps=steps), DONE, Catalog(), wave=2)  # type: ignore[arg-type]
     assert [(step.for_each, step.depends_on) for step in after.steps[-2:]] == [("2.1", ("2.1",)), ("2.2", ("2.2",))]

@@ -34,7 +34,7 @@ def planner(*plans: Any) -> ScriptedModel:
     return ScriptedModel(replies=replies)
 
 
-async def test_a_good_plan_is_taken_as_it_is() -> None:
+async def test_a_valid_plan_is_not_changed() -> None:
     plan = await decompose(REQUEST, planner(GOOD), CATALOG)
     assert [step.text for step in plan.steps] == ["Convert 3 miles to km", "write the result to a.txt"]
     assert plan.steps[1].depends_on == ("1",)
@@ -109,7 +109,7 @@ TOO_MANY = "the request needs 2 steps, at most 1 are allowed: ask for less at on
 
 
 @pytest.mark.parametrize("plans", [[GOOD, GOOD], [GOOD, "no", "no", "no"], ["no", GOOD, GOOD]])
-async def test_so_is_one_of_a_model_that_cannot_do_with_less(plans: list[Any]) -> None:
+async def test_a_plan_with_too_many_steps_is_refused_whatever_the_repair(plans: list[Any]) -> None:
     with pytest.raises(PlanError, match=TOO_MANY):
         await decompose(REQUEST, planner(*plans), CATALOG, max_steps=1)
 

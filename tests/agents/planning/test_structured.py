@@ -54,7 +54,7 @@ async def test_an_object_in_a_text_is_read_before_anything_is_asked_again(writte
 
 
 @pytest.mark.parametrize("written", ['{"verbose": true}', "no object", "{" * 5_000, '{"place": ["Oslo"]}'])
-async def test_another_object_is_not_taken_for_it(written: str) -> None:
+async def test_an_object_with_other_fields_is_not_read(written: str) -> None:
     model = ScriptedModel(replies=[priced(AIMessage(written)), priced(calls("Trip", **OSLO))])
     trip, usage = await structured(model, Trip, ASKED)
     assert trip.place == "Oslo"
@@ -161,7 +161,7 @@ def lookup(*asked: str) -> tuple[Any, list[str]]:
     return list_places, seen
 
 
-async def test_what_a_model_looks_up_is_answered_before_it_answers() -> None:
+async def test_lookups_are_answered_before_the_object() -> None:
     places, seen = lookup()
     look = priced(calls("list_places", country="Norway"))
     model = ScriptedModel(replies=[look, priced(calls("Trip", **OSLO))])
@@ -181,7 +181,7 @@ async def test_a_model_looks_up_four_times_and_then_answers() -> None:
     assert model.shown[4]["tools"] == ["Trip"]
 
 
-async def test_a_call_that_no_tool_answers_or_that_fails_is_told() -> None:
+async def test_the_model_sees_the_error_of_a_lookup_that_fails() -> None:
     places, seen = lookup()
     unknown = [{"name": "find_all", "args": {}, "id": "2"}, {"name": "list_places", "args": {}, "id": "3"}]
     model = ScriptedModel(replies=[AIMessage("", tool_calls=unknown), calls("Trip", **OSLO)])

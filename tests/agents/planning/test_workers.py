@@ -87,13 +87,13 @@ def of_steps(*calls: Call, **fields: Any) -> dict[str, StepResult]:
         (["c/other", "b/send"], ["1", "3"]),
     ],
 )
-def test_a_call_stands_under_the_first_unfinished_step_that_names_its_tool(tools: list[str], places: list[str]) -> None:
+def test_a_call_belongs_to_the_first_unfinished_step_that_names_its_tool(tools: list[str], places: list[str]) -> None:
     results = of_steps(*(called(number, tool) for number, tool in enumerate(tools, 1)))
     found = {call.id: name for name, result in results.items() for call in result.calls}
     assert [found[f"c{number}"] for number in range(1, len(tools) + 1)] == places
 
 
-def test_the_cost_and_tools_that_were_added_stand_under_the_first_step() -> None:
+def test_cost_and_added_tools_belong_to_the_first_step() -> None:
     results = of_steps(tools=("a/read", "a/write", "b/send", "c/added"))
     assert [result.usage.calls for result in results.values()] == [2, 0, 0]
     assert results["1"].tools == ("a/read", "c/added")

@@ -44,7 +44,7 @@ def doubling(levels: int) -> dict[str, Any]:
         ({"oneOf": [{"required": ["x"]}, {"required": ["y"]}]}, {"x": 1, "y": 2}, "is valid under each of"),
     ],
 )
-def test_what_does_not_fit_is_said_in_words_to_act_on(schema: Any, args: Any, words: str) -> None:
+def test_an_error_says_which_argument_does_not_fit_and_what_is_expected(schema: Any, args: Any, words: str) -> None:
     said = fit_of(schema, args).misfit
     assert words in said
     assert said.endswith("Nothing was sent: correct them and call again")
@@ -64,7 +64,7 @@ def test_what_does_not_fit_is_said_in_words_to_act_on(schema: Any, args: Any, wo
         {"patternProperties": {"^y": {}}, "additionalProperties": {"type": "integer"}},
     ],
 )
-def test_what_fits_is_let_through(schema: Any) -> None:
+def test_arguments_that_fit_have_no_error(schema: Any) -> None:
     assert fit_of(schema, {"x": 5}) == Fit()
 
 
@@ -103,7 +103,7 @@ def test_a_library_that_panics_at_the_limit_of_recursion_ends_the_check_only(mon
         ({"patternProperties": {"^y": {}}, "unevaluatedProperties": False}, {"x": 5}),
     ],
 )
-def test_a_schema_that_cannot_be_used_is_said_to_check_nothing(schema: Any, args: Any) -> None:
+def test_an_unusable_schema_is_reported_as_unchecked(schema: Any, args: Any) -> None:
     for _ in range(2):
         found = fit_of(schema, args)
         assert found.misfit == ""
@@ -127,7 +127,7 @@ def test_a_schema_that_cannot_be_used_is_said_to_check_nothing(schema: Any, args
     ],
     ids=range(11),
 )
-def test_a_schema_that_would_take_for_ever_is_given_up_and_said_to_check_nothing(
+def test_a_check_over_its_time_limit_is_reported_as_unchecked(
     schema: Any, args: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arguments, "_SECONDS", 0.2)
@@ -135,7 +135,7 @@ def test_a_schema_that_would_take_for_ever_is_given_up_and_said_to_check_nothing
     assert fit_of(schema, args).unchecked == why
 
 
-def test_a_check_that_took_too_long_once_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_timed_out_is_repeated_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = of(x={"type": "integer"}, y={"title": "A schema of this test alone."})
     with monkeypatch.context() as slow:
         slow.setattr(arguments, "_SECONDS", -1.0)
@@ -143,14 +143,14 @@ def test_a_check_that_took_too_long_once_is_made_again(monkeypatch: pytest.Monke
     assert "'two' is not of type 'integer'" in fit_of(schema, {"x": "two"}).misfit
 
 
-def test_only_the_first_troubles_are_told() -> None:
+def test_only_the_first_three_errors_are_quoted() -> None:
     said = fit_of(of(**{f"x{i}": {"type": "null"} for i in range(9)}), {f"x{i}": "y" * 5_000 for i in range(9)}).misfit
     assert said.count("is not of type") <= 3
     assert "and 6 more" in said
     assert len(said) < 1_500
 
 
-def test_many_errors_are_told_without_the_value_and_the_schema_in_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_errors_are_sorted_without_formatting_value_and_schema(monkeypatch: pytest.MonkeyPatch) -> None:
     def whole(error: ValidationError) -> str:
         raise AssertionError(error.message)
 

@@ -155,7 +155,7 @@ def test_a_relative_path_may_start_at_a_root_too(root: Path) -> None:
         "a line\nand another, as of a file's content\n" * 200,
     ],
 )
-def test_what_stays_inside_in_every_form_is_sent(root: Path, text: str) -> None:
+def test_a_path_that_is_inside_in_every_form_is_sent(root: Path, text: str) -> None:
     assert outside([str(root)], of(), {"path": text.format(root=root)}, folder=str(root)) == ""
 
 

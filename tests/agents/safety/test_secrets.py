@@ -45,11 +45,11 @@ PLAIN = """
 
 
 @pytest.mark.parametrize(("names", "secret"), [(SECRET, True), (PLAIN, False)])
-def test_names_of_secrets(names: str, secret: bool) -> None:
+def test_an_argument_is_secret_by_its_name_or_schema(names: str, secret: bool) -> None:
     assert [name for name in names.split() if is_secret_name(name) is not secret] == []
 
 
-def test_arguments_are_put_away_and_put_back() -> None:
+def test_secret_arguments_become_placeholders_and_are_restored_for_the_call() -> None:
     run = RunSecrets()
     args = {
         "api_key": "sk-1",
@@ -70,18 +70,18 @@ def test_arguments_are_put_away_and_put_back() -> None:
     assert run.masked(SCHEMA, args) == masked
 
 
-def test_what_is_empty_is_no_secret() -> None:
+def test_an_empty_argument_gets_no_placeholder() -> None:
     given = {"api_key": "", "pin": None, "phrase": True}
     assert RunSecrets().masked(SCHEMA, given) == given
 
 
-def test_a_placeholder_of_another_run_opens_nothing() -> None:
+def test_a_placeholder_of_another_run_is_refused() -> None:
     masked = RunSecrets().masked(SCHEMA, {"api_key": "sk-1"})
     with pytest.raises(LostSecretError, match="give it again"):
         RunSecrets().opened(SCHEMA, masked)
 
 
-def test_what_came_back_is_without_them() -> None:
+def test_the_outcome_of_a_call_has_no_secrets() -> None:
     run = RunSecrets()
     run.masked(SCHEMA, {"api_key": "sk-live-1234", "pin": 471147})
     encoded = base64.b64encode(b"sk-live-1234").decode()
@@ -93,7 +93,7 @@ def test_what_came_back_is_without_them() -> None:
     assert hidden.structured == {"k": ["***", 471147]}
 
 
-def test_values_are_found_however_they_are_written() -> None:
+def test_secrets_are_removed_in_every_encoding() -> None:
     redaction = Redaction(['a"b/c d+e', "short"])
     assert redaction.text('a"b/c d+e a\\"b/c d+e a%22b%2Fc%20d%2Be a%22b%2Fc+d%2Be short') == "*** *** *** *** short"
 
@@ -114,13 +114,13 @@ def test_ordinary_values_of_an_environment_stay_in_results_and_not_in_errors() -
     assert set(of_server(full, [], everything=True).text(text).split(" | ")) == {"***"}
 
 
-def test_headers_and_addresses_are_secret() -> None:
+def test_secrets_in_headers_and_addresses_are_removed() -> None:
     url = "https://ann:geheim@example.org/mcp?token=querytoken&page=2"
     full = ServerConfig(url=url, headers={"Authorization": "Bearer headertoken"}, transport="http")
     assert of_server(full, []).text("headertoken geheim querytoken page=2") == "*** *** *** page=2"
 
 
-def test_schemas_with_secrets_are_known() -> None:
+def test_a_schema_with_secret_arguments_is_recognised() -> None:
     assert has_secrets(SCHEMA)
     assert has_secrets({"properties": {"login": {"properties": {"password": {}}}}})
     assert not has_secrets({"properties": {"text": {}, "odd": True}})

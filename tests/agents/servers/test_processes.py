@@ -139,14 +139,18 @@ def test_a_server_finds_the_certificates_of_the_company_and_no_secret(monkeypatc
         ("", "install it or correct the path"),
     ],
 )
-def test_a_program_that_is_not_there(command: str, cure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_is_an_error_with_a_cure(
+    command: str, cure: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))
     with pytest.raises(Fault, match="was not found") as raised:
         program_of(command, {"PATH": str(tmp_path)})
     assert cure in str(raised.value)
 
 
-def test_a_program_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_found_in_the_path_or_beside_the_interpreter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert program_of(sys.executable, {}) == sys.executable
     (beside := tmp_path / "uvx").touch(0o755)
     monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path))

@@ -52,7 +52,7 @@ async def work(pool: SessionPool, web: HttpPuppet, **more: Any) -> Outcome:
 
 @pytest.mark.parametrize("status", [b"429 Too Many Requests", b"503 Service Unavailable"])
 @pytest.mark.parametrize("after", [b"7200", b"", b"soon"])
-async def test_a_server_that_is_busy_is_told_with_status_text_and_time(
+async def test_a_busy_server_is_reported_with_status_text_and_time(
     pool: SessionPool, status: bytes, after: bytes
 ) -> None:
     web = web_of()
@@ -115,7 +115,7 @@ async def test_a_server_that_stays_busy_at_its_start_says_so(pool: SessionPool) 
     assert not pool.circuits.open()
 
 
-async def test_over_sse_a_server_that_is_busy_is_told_too(pool: SessionPool) -> None:
+async def test_a_busy_server_is_reported_over_sse_too(pool: SessionPool) -> None:
     web = web_of("sse")
     web.replies["tools/call"] = lambda _: busy(after=b"60")
     outcome = await work(pool, web, harmless=True)
@@ -127,7 +127,7 @@ async def test_over_sse_a_server_that_is_busy_is_told_too(pool: SessionPool) -> 
 @pytest.mark.parametrize(
     ("status", "effect"), [(b"500 Internal Server Error", "unknown"), (b"400 Bad Request", "reported")]
 )
-async def test_any_other_status_is_told_with_its_text(pool: SessionPool, status: bytes, effect: str) -> None:
+async def test_any_other_status_is_reported_with_its_text(pool: SessionPool, status: bytes, effect: str) -> None:
     web = web_of()
     web.replies["tools/call"] = lambda _: Reply(reply(b"no row 7", b"text/plain", status))
     outcome = await work(pool, web, harmless=True)
@@ -137,7 +137,7 @@ async def test_any_other_status_is_told_with_its_text(pool: SessionPool, status:
     assert ("whether the call took effect is unknown" in outcome.error) is (effect == "unknown")
 
 
-async def test_an_error_of_the_protocol_under_another_status_is_told_as_such(pool: SessionPool) -> None:
+async def test_a_protocol_error_under_another_status_is_reported_as_such(pool: SessionPool) -> None:
     web = web_of()
     error = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32602,"message":"x must be positive","data":{"x":-1}}}'
     web.replies["tools/call"] = lambda _: Reply(reply(error, status=b"400 Bad Request"))

@@ -59,7 +59,7 @@ def names(entries: list[dict[str, Any]]) -> list[str]:
         ({"prompts": [], "nextCursor": "again"}, ""),
     ],
 )
-async def test_what_is_not_answered_costs_nothing_else(answer: Any, why: str) -> None:
+async def test_a_list_that_is_not_answered_costs_no_other_list(answer: Any, why: str) -> None:
     server = Server(resources={"resources": [{"uri": "x:1"}]}, templates={"resourceTemplates": []}, prompts=answer)
     entries, missing = await listed_resources(server, BOTH, LIMITS)
     assert names(entries) == ["resource:x:1"]
@@ -175,7 +175,7 @@ def test_a_template_does_not_read_what_the_policy_hides(policy: Any, user: str, 
     assert ["does not allow" in why for why in whys] == [hidden] * 3
 
 
-def test_what_is_malformed_is_left_out_and_said() -> None:
+def test_a_malformed_entry_is_left_out_and_reported() -> None:
     assert entries_of("resources/templates/list", [{"name": "x"}, {"uriTemplate": None}]) == [{}, {}]
     odd = [None, {}, {"uri": 5}, {"uri": "x:1"}, {"uri": "x:2"}, {"uri": "x:2", "title": "X"}, {"uri": "x" * 2_000}]
     agent, problems = resources_of("a", entries_of("resources/list", odd))

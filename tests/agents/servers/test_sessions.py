@@ -234,7 +234,7 @@ async def test_a_listing_is_what_the_server_sent(pool: SessionPool) -> None:
         (ServerConfig(url="http://127.0.0.1:9/mcp", transport="http"), "ConnectError"),
     ],
 )
-async def test_what_cannot_start_says_why(pool: SessionPool, config: ServerConfig, words: str) -> None:
+async def test_a_server_that_cannot_start_says_why(pool: SessionPool, config: ServerConfig, words: str) -> None:
     listing = await pool.list_tools(config)
     assert listing.kind == "start"
     assert words in listing.error
@@ -260,7 +260,9 @@ async def test_a_session_over_http_is_rebuilt_when_the_server_was_restarted_whil
     assert len({outcome.text.split()[0] for outcome in outcomes}) == 2
 
 
-def test_who_is_waited_for_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_servers_that_answer_late_are_named_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setattr("callsheet.agents.servers.session_pool.LATE", 0.2)
     options = ServerOptions(limits={"start": 1})
     hung = ServerConfig(command=sys.executable, args=("-c", "import time; time.sleep(60)"), callsheet=options)

@@ -7,6 +7,7 @@ import logging
 import re
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, URL_ELICITATION_REQUIRED
 
 from callsheet.agents.calls.call_context import PROGRESS, Limits, within
-from callsheet.agents.calls.tool_result import Outcome, failed, text_of
+from callsheet.agents.calls.tool_result import Outcome, failed, outcome_of, text_of
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.faults import Faults
 from callsheet.agents.servers.session_pool import Circuits, SessionPool
@@ -51,7 +52,7 @@ async def test_a_call_that_reports_progress_may_take_longer_than_one_that_is_sil
     assert outcome.seconds > 3
 
 
-async def test_each_report_reaches_whoever_watches_with_its_numbers(pool: SessionPool) -> None:
+async def test_each_progress_report_is_passed_on(pool: SessionPool) -> None:
     reports = list[tuple[float, float | None, str | None]]()
 
     async def watch(*report: Any) -> None:
@@ -62,7 +63,7 @@ async def test_each_report_reaches_whoever_watches_with_its_numbers(pool: Sessio
     assert reports == [(0, 3, "part 0"), (1, 3, "part 1"), (2, 3, "part 2")]
 
 
-async def test_a_report_that_is_followed_by_nothing_does_not_keep_a_call(pool: SessionPool) -> None:
+async def test_a_call_times_out_after_its_last_progress_report(pool: SessionPool) -> None:
     outcome = await work(pool, talking("stuck", call=1))
     assert (outcome.kind, outcome.effect) == ("timeout", "unknown")
     assert "within 1 s of its last report of progress (0 of 1)" in outcome.error
@@ -180,7 +181,7 @@ CONSENT = {"mode": "url", "elicitationId": "1", "url": "https://example.org/cons
         (INTERNAL_ERROR, ["x\u202ey"], "protocol", 'data: ["xy"]'),
     ],
 )
-async def test_the_data_of_an_error_is_told(code: int, data: Any, kind: str, says: str) -> None:
+async def test_the_data_of_an_error_is_in_the_fault(code: int, data: Any, kind: str, says: str) -> None:
     fault = await Faults(Redaction([])).of(MCPError(code, "no", data), "tools/call")
     assert (fault.kind, fault.effect) == (kind, "reported")
     assert says in str(fault)
@@ -195,7 +196,7 @@ async def test_secrets_and_length_of_an_errors_data_are_bounded_too() -> None:
     assert len(str(fault)) < 3_000
 
 
-async def test_a_server_that_asks_for_consent_is_told_of_through_a_call(pool: SessionPool) -> None:
+async def test_a_call_says_which_address_a_person_must_open_first(pool: SessionPool) -> None:
     puppet = Puppet()
     error = {
         "code": URL_ELICITATION_REQUIRED,
@@ -219,9 +220,31 @@ def test_thousands_of_small_texts_are_read_as_one() -> None:
     marked = {**small, "annotations": {"audience": ["user"]}}
     content = [*[small] * 40_000, picture, marked, *[small] * 40_000, "odd"]
     found = parsed(answer_of(content)).result["content"]
-    assert [len(block.get("text", "")) for block in found[:-1]] == [79_999, 0, 1, 79_999]
-    assert (found[1], found[2], found[-1]) == (picture, marked, "odd")
+    assert [len(block.get("text", "")) for block in found[:-1]] == [79_999, 0, 80_001]
+    assert (found[1], found[-1]) == (picture, "odd")
     assert text_of(found)[0] == text_of(content)[0]
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"annotations": {"audience": ["user"]}}, {"_meta": {}}], ids=["plain", "annotated", "with meta"]
+)
+def test_small_texts_take_little_more_memory_than_their_message(more: dict[str, Any]) -> None:
+    block = {"type": "text", "text": "abc", **more}
+    message = answer_of([block] * (600_000 // len(json.dumps(block))))
+    tracemalloc.start()
+    outcome = outcome_of("a", "work", parsed(message).result, Limits())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert outcome.text.startswith("abc\nabc\n")
+    assert peak < 12 * len(message)
+
+
+@pytest.mark.parametrize("block", [1, {}, {"type": "resource_link", "uri": "a:b"}])
+def test_more_blocks_than_can_be_read_are_refused_and_counted(block: Any) -> None:
+    outcome = outcome_of("a", "work", {"content": [block] * 20_001}, Limits())
+    assert (outcome.kind, outcome.effect, outcome.media) == ("too_large", "reported", ())
+    assert "its result has 20,001 content blocks, 20,000 are read at most" in outcome.error
+    assert not outcome_of("a", "work", {"content": [block] * 20_000}, Limits()).error
 
 
 def test_a_few_texts_stay_as_they_are() -> None:

@@ -38,10 +38,11 @@ def shop(open_rows: Any, print_rows: Any, about: str = PRINT) -> Catalog:
         {"type": "array", "items": {"type": "array", "items": {"type": "object"}}},
     ],
 )
-def test_an_open_argument_is_told_as_a_tool_documents_it_that_the_worker_does_not_have(rows: Any) -> None:
+def test_an_open_argument_is_described_by_another_tool_of_the_agent(rows: Any) -> None:
     told = siblings(shop(rows, ROWS), ["shop/sum_rows"])
     assert told == (
-        f"Tools of the same agents that you do not have take the same arguments:\n- shop/print_rows (rows): {PRINT}"
+        "What other tools, which you do not have, say of single arguments (in brackets) that yours have too:\n"
+        f"- shop/print_rows (rows): {PRINT}"
     )
 
 
@@ -76,7 +77,7 @@ def test_an_argument_whose_schema_says_what_it_is_needs_no_note(rows: Any) -> No
     assert siblings(shop(rows, ROWS), ["shop/sum_rows"]) == ""
 
 
-def test_nothing_is_told_of_tools_that_the_worker_has_nor_what_its_own_tool_says() -> None:
+def test_the_note_repeats_nothing_that_the_worker_sees() -> None:
     assert siblings(shop(ROWS, ROWS), ["shop/sum_rows", "shop/print_rows"]) == ""
     assert siblings(shop(ROWS, ROWS, SUM), ["shop/sum_rows"]) == ""
 

@@ -61,7 +61,8 @@ def test_a_call_under_way_is_open_once_its_process_is_gone(ledger: CallLedger, m
         assert "cannot be looked at from here" in entry.told
     monkeypatch.setattr("callsheet.graphs.process_identity.born", lambda process: "later")
     assert found(ledger) == entry.id
-    assert entry.told.startswith("was running when run-1 stopped (sent 20")
+    (unsettled,) = ledger.unsettled()
+    assert unsettled.told.startswith("was running when run-1 stopped (sent 20")
 
 
 def test_a_call_whose_outcome_is_known_is_gone(ledger: CallLedger) -> None:

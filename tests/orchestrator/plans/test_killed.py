@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
@@ -74,11 +75,16 @@ def dying(real: Any, at: int, *, after: bool) -> Any:
 
 
 async def run(folder: Path, given: Any) -> tuple[dict[str, Any], list[Any]]:
-    """Runs, or goes on with, the thread that is kept in a folder; its state, and what waits for the user."""
+    """Runs, or goes on with, the thread that is kept in a folder; its state, and what waits for the user.
+
+    The folder is also the user's: nobody is asked about the open calls of a run in another one.
+    """
     config: Any = {"configurable": {"thread_id": "1"}}
+    home = patch.dict(os.environ, {"CALLSHEET_HOME": str(folder / "home")})
     async with AsyncSqliteSaver.from_conn_string(str(folder / "threads.sqlite")) as saver:
         app = Office(LoggedDesk(folder / "calls.log"), sums(), saver=saver).app
-        await app.ainvoke(given, config, durability="sync")
+        with home:
+            await app.ainvoke(given, config, durability="sync")
         state = await app.aget_state(config)
     return state.values, [*state.interrupts]
 

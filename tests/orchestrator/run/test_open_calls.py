@@ -147,6 +147,17 @@ async def test_a_run_that_waits_takes_the_verdict_of_the_command(stopped: Bank) 
     assert (state["results"]["1"]["result"], stopped.paid) == (TOOK_EFFECT, ["Ann"])
 
 
+@pytest.mark.parametrize("approval", ["ask", "never"])
+@pytest.mark.parametrize(("verdict", "paid"), [("done", 1), ("not-done", 2)])
+async def test_the_run_that_was_stopped_takes_it_too(bank: Bank, approval: Any, verdict: Any, paid: int) -> None:
+    app, ledger = app_of(bank, Settings(allow=(PAY,), approval=approval)), CallLedger("")
+    await cut_off(app.ainvoke(order(), thread("first")), lambda: bank.paid == ["Ann"])
+    bank.slow = set()
+    ledger.settle(ledger.unsettled()[0].id, verdict)
+    state = await app.ainvoke(None, thread("first"))
+    assert (state["results"]["1"]["status"], len(bank.paid), ledger.entries()) == ("done", paid, ())
+
+
 async def test_a_new_run_is_told_once_that_it_was_done(stopped: Bank) -> None:
     app, ledger = app_of(stopped), CallLedger("")
     ledger.settle(ledger.unsettled()[0].id, "done")

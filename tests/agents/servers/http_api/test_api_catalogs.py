@@ -237,7 +237,7 @@ async def test_headers_go_to_the_address_of_the_entry_and_to_no_other_host(
         (Response("no", 500), "answers with status 500"),
     ],
 )
-def test_what_cannot_be_fetched_is_a_problem(served: Shop, answer: Response, words: str) -> None:
+def test_a_specification_that_cannot_be_fetched_is_a_problem(served: Shop, answer: Response, words: str) -> None:
     served.answers["/spec.json"] = answer
     loaded = load(f"{served.url}/spec.json", yes=True)
     assert loaded.catalog.agents == ()

@@ -81,7 +81,7 @@ async def test_a_forged_state_is_refused_and_the_sign_in_still_waits(
         assert (await waiting.end) == StoredTokens(server.url).read()
 
 
-async def test_an_answer_is_taken_once(server: SignedInServer, redirect: str) -> None:
+async def test_an_answer_is_accepted_once(server: SignedInServer, redirect: str) -> None:
     async with begun(server, redirect) as waiting:
         both = await asyncio.gather(waiting.bring(), waiting.bring())
         after = await waiting.bring()
@@ -149,7 +149,7 @@ async def test_a_victim_who_opens_the_page_of_another_user_signs_nobody_in(
     assert StoredTokens(server.url).read() is None
 
 
-def test_what_waits_is_bounded_for_each_user(server: SignedInServer) -> None:
+def test_pending_sign_ins_are_bounded_for_each_user(server: SignedInServer) -> None:
     soon = time.time() + 60
     for user, number in (("anna", 0), *(("eve", number) for number in range(MOST + 1))):
         await_answer(f"{user} {number}", PendingSignIn(user=user, expires=soon))
@@ -158,7 +158,7 @@ def test_what_waits_is_bounded_for_each_user(server: SignedInServer) -> None:
     assert known == {"anna 0": True, "eve 0": False, "eve 1": True, "late": False}
 
 
-async def test_nothing_of_it_can_be_read_from_the_disk(server: SignedInServer, redirect: str, tmp_path: Path) -> None:
+async def test_pending_sign_ins_are_encrypted_on_disk(server: SignedInServer, redirect: str, tmp_path: Path) -> None:
     def on_disk() -> bytes:
         return b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
 

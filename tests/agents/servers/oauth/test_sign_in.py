@@ -139,7 +139,7 @@ async def test_clients_and_codes_follow_no_redirect(server: SignedInServer, path
     assert server.authorization.issued == []
 
 
-async def test_what_is_no_token_is_not_repeated(server: SignedInServer) -> None:
+async def test_an_answer_that_is_no_token_is_not_quoted(server: SignedInServer) -> None:
     server.changes["/token"] = {"access_token": None}
     with pytest.raises(SignInError, match="Invalid token response") as refused:
         await browser_sign_in(server.url, browse)
@@ -190,7 +190,7 @@ async def test_tokens_of_one_address_are_not_sent_to_another(server: SignedInSer
     assert outcome.kind == "sign_in"
 
 
-async def test_tokens_are_nowhere_to_be_read(
+async def test_stored_tokens_are_encrypted(
     server: SignedInServer, pool: SessionPool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -208,7 +208,7 @@ async def test_tokens_are_nowhere_to_be_read(
         assert token not in f"{outcome}"
 
 
-async def test_another_key_does_not_open_them(server: SignedInServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_key_does_not_decrypt_the_tokens(server: SignedInServer, monkeypatch: pytest.MonkeyPatch) -> None:
     stored = await signed_in(server)
     monkeypatch.setenv("CALLSHEET_KEY", "x" * 32)
     with pytest.raises(SettingsError, match="encrypted with another key"):
@@ -218,7 +218,7 @@ async def test_another_key_does_not_open_them(server: SignedInServer, monkeypatc
         stored.read()
 
 
-def test_what_encrypts_is_an_extra_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_missing_extra_for_encryption_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.fernet", None)
     with pytest.raises(SettingsError, match=r"needs the extra sign-in.*pip install '\.\[sign-in\]'"):
         encrypted(b"")
