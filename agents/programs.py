@@ -50,7 +50,7 @@ Run one Python program in a sandbox that calls your tools as functions: the same
 await. First do one of several items by calls of your own, then the others in one program. A function returns parsed \
 JSON, else text, and raises RuntimeError if its call fails; an argument that is no Python name is passed as \
 **{{"from": ...}}. You get what is printed and the value of the last line. {RESULTS} holds values of earlier steps by \
-id. re, json, math, datetime; no files, no network, nothing from earlier programs."""
+id. Import re, json, math, datetime before use; no files, no network, nothing from earlier programs."""
 
 
 def functions_of(tools: Mapping[str, BoundTool]) -> dict[str, BoundTool]:

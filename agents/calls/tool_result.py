@@ -105,21 +105,32 @@ def artifact_of(answer: object) -> dict[str, Any]:
     return answer.artifact if isinstance(answer, ToolMessage) and isinstance(answer.artifact, dict) else {}
 
 
+_MOST_BLOCKS = 20_000
+"""Content blocks of one result that are read: each costs time and memory, however small it is."""
+
+
 def outcome_of(
     agent_id: str, tool: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
     """Converts the raw result of ``tools/call``, valid or not, to an outcome.
 
-    The structured result follows the text, as JSON, unless the text is these data itself.
+    The structured result follows the text, as JSON, unless the text is these data itself. A result with more than
+    20,000 content blocks is refused; texts that follow each other in a large message are one block.
     """
     try:
         structured = clean(result.get("structuredContent"), text=visible)
     except CatalogError as error:
         return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
+    content = result.get("content")
+    if isinstance(content, list) and len(content) > _MOST_BLOCKS:
+        many = f"its result has {len(content):,} content blocks, {_MOST_BLOCKS:,} are read at most"
+        return failed(agent_id, tool, "too_large", many, "reported")
     media = Media(keep)
-    text = media.text_of(content := result.get("content"))
+    text = media.text_of(content)
     structured = media.noted(structured)
-    told = readings([visible(media.noted(one)) for one in _texts_in(content)], media.noted(content))
+    told = list[Any]()
+    if structured is not None:  # otherwise there is nothing to compare, and the readings of many blocks cost much
+        told = readings([visible(media.noted(one)) for one in _texts_in(content)], media.noted(content))
     text = with_data(visible(media.noted(text)), structured, limits, told=told)
     if result.get("isError") is True:
         outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")

@@ -9,7 +9,7 @@ from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.graphs.text.sanitizing import shown
 
-_HEADING = "Tools of the same agents that you do not have take the same arguments:"
+_HEADING = "What other tools, which you do not have, say of single arguments (in brackets) that yours have too:"
 _MOST, _LONGEST = 6, 200
 """Maximum number of lines, and of characters of what a tool says."""
 _FORMS = ("enum", "const", "properties", "pattern", "format")

@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from callsheet.graphs.text.sanitizing import LONGEST_TEXT, hidden_in, one_line, shown, strings_in
 
+JsonObject: TypeAlias = dict[str, Any]
+"""An object of parsed JSON, whose values may be of any type."""
 LARGEST_SCHEMA = 65_536
 """Characters of the largest schema that is shown whole."""
 _TEXTS = frozenset({"title", "description", "$comment"})
@@ -55,17 +57,17 @@ def pointed(reference: object, whole: Any) -> Any:
     return part
 
 
-def shown_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+def shown_schema(schema: Mapping[str, Any]) -> JsonObject:
     """Returns a JSON Schema in the form that a model is shown.
 
     Titles and descriptions are sanitized by ``shown``. Any other string (a name, or a value of ``enum``, ``default``,
     ``pattern``, ``required`` ...) that contains hidden characters or is too long is removed, not changed, because tools
     compare it exactly. Of a schema above 64 kB, only names, types and required marks of the parameters remain.
     """
-    cleaned: dict[str, Any] = _shown(dict(schema))
+    cleaned: JsonObject = _shown(dict(schema))
     if len(json.dumps(cleaned, ensure_ascii=False, default=str)) <= LARGEST_SCHEMA:
         return cleaned
-    types = dict[str, Any]()
+    types = JsonObject()
     properties = cleaned.get("properties")
     if isinstance(properties, dict):
         for name, spec in properties.items():
@@ -74,12 +76,12 @@ def shown_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": types, "required": cleaned.get("required", [])}
 
 
-def shown_form(form: Mapping[str, Any]) -> dict[str, Any]:
+def shown_form(form: Mapping[str, Any]) -> JsonObject:
     """Returns ``shown_schema`` for the form of a question, where the label of a field or a choice has no line breaks.
 
     Otherwise it could imitate another field, or our own words. A field or a choice whose own name has some is removed.
     """
-    result: dict[str, Any] = _in_lines(shown_schema(form))
+    result: JsonObject = _in_lines(shown_schema(form))
     return result
 
 
@@ -115,12 +117,12 @@ def _shown(value: Any, key: str = "") -> Any:
     return value
 
 
-def _shown_names(schemas: Mapping[str, Any]) -> dict[str, Any]:
+def _shown_names(schemas: Mapping[str, Any]) -> JsonObject:
     """Returns what is shown of schemas by name, as of ``properties``."""
     return {name: _shown(schema) for name, schema in schemas.items() if not _hides(str(name))}
 
 
-def _shown_keywords(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _shown_keywords(schema: Mapping[str, Any]) -> JsonObject:
     result = {}
     for key, value in schema.items():
         if not _hides(str(key)) and not _is_removed(key, value):

@@ -22,7 +22,7 @@ from hashlib import sha256
 from itertools import count
 from typing import Any
 
-from callsheet.graphs.text.json_schema import NAMED, keywords, pointed, shown_schema
+from callsheet.graphs.text.json_schema import NAMED, JsonObject, keywords, pointed, shown_schema
 from callsheet.graphs.text.sanitizing import DEEPEST, shown
 
 _KNOWN = 4_096
@@ -70,17 +70,17 @@ class ModelSchema:
         changes: What was changed, in a few words each.
     """
 
-    schema: dict[str, Any]
-    plain: dict[str, Any]
+    schema: JsonObject
+    plain: JsonObject
     names: Mapping[str, str]
     forms: str
     changes: tuple[str, ...]
 
-    def own(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    def own(self, arguments: Mapping[str, Any]) -> JsonObject:
         """Returns arguments with the tool's own names; names that are the tool's own already stay."""
         if not self.names:
             return dict(arguments)
-        own: dict[str, Any] = self._own(arguments, [self.schema])
+        own: JsonObject = self._own(arguments, [self.schema])
         return own
 
     def _own(self, value: Any, schemas: list[Any]) -> Any:
@@ -145,7 +145,7 @@ class _Changing:
         self.changes = ["the reference at its root is resolved"] if "$ref" in original else []
         self.changes += [f"{_quoted(own)} is shown as {name}" for own, name in names.items()]
 
-    def root(self, schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    def root(self, schema: JsonObject) -> tuple[JsonObject, str]:
         """Returns the schema of an object without alternatives, and these as text."""
         declared = schema.get("type", "object")
         types = _types(declared)
@@ -166,7 +166,7 @@ class _Changing:
         self._required(merged)
         return merged, str(merged.get("description", "")) if forms else ""
 
-    def node(self, schema: Any, *, member: bool = False) -> dict[str, Any]:
+    def node(self, schema: Any, *, member: bool = False) -> JsonObject:
         """Returns a schema with what is below it, changed.
 
         A ``member`` of alternatives may require what another part describes.
@@ -198,7 +198,7 @@ class _Changing:
             return self.node(value, member=key != "items")
         return value
 
-    def _flat(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def _flat(self, schema: JsonObject) -> JsonObject:
         """Returns the schema with valid keywords, one type, and the parts of ``allOf`` in it."""
         plain = self._typed(self._valid(schema))
         for part in plain.pop("allOf", ()):
@@ -206,7 +206,7 @@ class _Changing:
             plain = self._both(plain, self._flat(_object(part)))
         return plain
 
-    def _both(self, one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    def _both(self, one: JsonObject, other: JsonObject) -> JsonObject:
         """Returns a schema that says what both say; of what only one of them can say, the first's stays."""
         both = {**other, **one}
         for key in one.keys() & other.keys():
@@ -222,7 +222,7 @@ class _Changing:
                 both[key] = parts
         return both
 
-    def _valid(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def _valid(self, schema: JsonObject) -> JsonObject:
         """Returns the keywords whose values have the type that JSON Schema says; older forms in today's."""
         plain = {key: value for key, value in schema.items() if key not in _UNSEEN}
         for exclusive, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
@@ -239,7 +239,7 @@ class _Changing:
                 del plain[key]
         return plain
 
-    def _typed(self, plain: dict[str, Any]) -> dict[str, Any]:
+    def _typed(self, plain: JsonObject) -> JsonObject:
         """Returns the schema with one type that JSON Schema knows; of several, each is an alternative."""
         if "type" not in plain:
             return plain
@@ -252,7 +252,7 @@ class _Changing:
         del plain["type"]
         if not types or "anyOf" in plain:
             return plain
-        about: dict[str, Any] = {key: plain.pop(key) for key in ("title", "description", "default") if key in plain}
+        about: JsonObject = {key: plain.pop(key) for key in ("title", "description", "default") if key in plain}
         # Each alternative has the keywords that mean something for its type.
         excluded = {"array": _OF_OBJECTS, "object": _OF_ARRAYS, "null": plain.keys()}
         alternatives = []
@@ -261,7 +261,7 @@ class _Changing:
             alternatives.append({"type": word, **{key: plain[key] for key in plain if key not in others}})
         return {**about, "anyOf": alternatives}
 
-    def _named(self, name: str, part: Any) -> dict[str, Any]:
+    def _named(self, name: str, part: Any) -> JsonObject:
         """Returns the schema of a property; one that has another name for the model says its own."""
         plain = self.node(part)
         if name in self.names:
@@ -274,7 +274,7 @@ class _Changing:
             return []
         return list(dict.fromkeys(self.names.get(name, name) for name in names if isinstance(name, str)))
 
-    def _required(self, plain: dict[str, Any]) -> None:
+    def _required(self, plain: JsonObject) -> None:
         """Adds a property of any value for each name that is required and not described."""
         known = plain.get("properties", {})
         missing = [name for name in plain.get("required", ()) if name not in known]
@@ -282,7 +282,7 @@ class _Changing:
             self.changes.append(f"{', '.join(missing)} is required and not described: any value is shown")
             plain["properties"] = {**known, **{name: {} for name in missing}}
 
-    def _items(self, plain: dict[str, Any]) -> None:
+    def _items(self, plain: JsonObject) -> None:
         """Gives an array items: those of a tuple are the alternatives of its places."""
         items = plain.get("items")
         lacks_items = plain.get("type") == "array" and not isinstance(items, dict)
@@ -295,7 +295,7 @@ class _Changing:
         plain["items"] = _either(kinds) if kinds else {}
 
 
-def _merged(schema: dict[str, Any]) -> dict[str, Any]:
+def _merged(schema: JsonObject) -> JsonObject:
     """Merges the alternatives of an object into it, and lists them in its description."""
     for key in _UNIONS:
         objects = [part for part in schema.pop(key, ()) if part.get("type", "object") == "object"]
@@ -304,7 +304,7 @@ def _merged(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _merge_alternatives(schema: dict[str, Any], parts: list[dict[str, Any]]) -> None:
+def _merge_alternatives(schema: JsonObject, parts: list[JsonObject]) -> None:
     """Adds the properties of the alternatives to an object; it requires what all of them require."""
     properties: dict[str, list[Any]] = {name: [part] for name, part in schema.get("properties", {}).items()}
     for part in parts:
@@ -346,11 +346,11 @@ def _form(part: Mapping[str, Any], *, known: bool) -> str:
     return line
 
 
-def _either(specs: Iterable[Any]) -> dict[str, Any]:
+def _either(specs: Iterable[Any]) -> JsonObject:
     """Returns a schema for whatever fits one of these; of lists of values, one list of all values."""
     kinds = _distinct(specs)
     if len(kinds) == 1:
-        only: dict[str, Any] = kinds[0]
+        only: JsonObject = kinds[0]
         return only
     if all(set(kind) <= {"enum", "type", "title"} and "enum" in kind for kind in kinds):
         return {**kinds[0], "enum": _distinct(value for kind in kinds for value in kind["enum"])}
@@ -414,7 +414,7 @@ def _types(declared: Any) -> list[str]:
     return list(types)
 
 
-def _object(value: Any) -> dict[str, Any]:
+def _object(value: Any) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
@@ -423,7 +423,7 @@ def _quoted(value: Any) -> str:
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
 
 
-def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
+def inlined(schema: Mapping[str, Any]) -> JsonObject:
     """Returns the schema with what its references point to in their place.
 
     A reference in a cycle, or to nothing, allows any value; so do all if the result had more than 10,000 parts, or more
@@ -450,7 +450,7 @@ def inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
 
     used = {key: value for key, value in schema.items() if key not in ("$defs", "definitions")}
     try:
-        result: dict[str, Any] = follow(used, ())
+        result: JsonObject = follow(used, ())
     except RecursionError:
         result = _without_references(schema)
     return result

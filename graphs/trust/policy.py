@@ -6,7 +6,7 @@ import json
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property, lru_cache
@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from callsheet.graphs.capabilities.taxonomy import SHIPPED, shipped_taxonomy
 from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
-from callsheet.graphs.catalog.model import SKILLS, Catalog, Name, Record, Tool
+from callsheet.graphs.catalog.model import SKILLS, Agent, Catalog, Name, Record, Skill, Tool
 from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.text.sanitizing import counted, normalized, shown
 
@@ -185,31 +185,45 @@ class View:
 
 
 def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
-    """The part of a catalog with the tools that are allowed and can work, and the skills that are allowed.
+    """Returns the part of a catalog with the tools that are allowed and can work, and the skills that are allowed.
 
     Optional dependencies on hidden tools are dropped; agents without a remaining tool are left out. A skill is allowed
     as a tool of its id would be; hidden tools that it names are dropped.
     """
     granted = {tool.id for tool in catalog.tools.values() if allowed(tool)}
+    # An agent that has no tools, as a graph that takes messages, is allowed as any tool of it would be.
     without_tools = [agent.id for agent in catalog.agents if not agent.tools]
     forbidden = {agent for agent in without_tools if not allowed(Tool(agent=agent, name="*"))}
-    skills = tuple(skill for skill in catalog.skills if allowed(Tool(agent=SKILLS, name=skill.name)))
+    skills = [skill for skill in catalog.skills if allowed(Tool(agent=SKILLS, name=skill.name))]
     if len(granted) == len(catalog.tools) and not forbidden and len(skills) == len(catalog.skills):
         return View(catalog, frozenset(granted), frozenset())
     from callsheet.graphs.knowledge_graph import knowledge_graph, requiring, restricted
 
     blocked = requiring(knowledge_graph(catalog), catalog.tools.keys() - granted) & granted
     visible = frozenset(granted - blocked)
-    agents = tuple(
-        agent.model_copy(update={"tools": tuple(_within(tool, visible) for tool in agent.tools if tool.id in visible)})
-        for agent in catalog.agents
-        if any(tool.id in visible for tool in agent.tools) or (agent.id in without_tools and agent.id not in forbidden)
-    )
-    seen = (skill.model_copy(update={"tools": tuple(t for t in skill.tools if t in visible)}) for skill in skills)
-    return View(restricted(Catalog(agents=agents, skills=tuple(seen)), catalog), visible, frozenset(blocked))
+    agents = tuple(_visible_agents(catalog, visible, forbidden))
+    visible_skills = tuple(_visible_skills(skills, visible))
+    part = restricted(Catalog(agents=agents, skills=visible_skills), catalog)
+    return View(part, visible, frozenset(blocked))
+
+
+def _visible_agents(catalog: Catalog, visible: frozenset[str], forbidden: Collection[str]) -> Iterator[Agent]:
+    """Yields the agents with their visible tools; ``forbidden`` are agents without tools that may not be seen."""
+    for agent in catalog.agents:
+        tools = tuple(_within(tool, visible) for tool in agent.tools if tool.id in visible)
+        has_lost_all = bool(agent.tools) and not tools
+        if not has_lost_all and agent.id not in forbidden:
+            yield agent.model_copy(update={"tools": tools})
+
+
+def _visible_skills(skills: Iterable[Skill], visible: frozenset[str]) -> Iterator[Skill]:
+    for skill in skills:
+        tools = tuple(tool for tool in skill.tools if tool in visible)
+        yield skill.model_copy(update={"tools": tools})
 
 
 def _within(tool: Tool, visible: frozenset[str]) -> Tool:
+    """Returns a tool without its dependencies on hidden tools."""
     edges = tuple(edge for edge in tool.depends_on if edge.tool in visible)
     return tool if len(edges) == len(tool.depends_on) else tool.model_copy(update={"depends_on": edges})
 

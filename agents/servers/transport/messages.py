@@ -57,7 +57,7 @@ def _large_answer(text: str) -> JSONRPCResponse | None:
 def _joined(content: list[Any]) -> list[Any]:
     """Joins content blocks of text that follow each other, which makes no difference to a reader."""
     joined = list[Any]()
-    for is_text, blocks in groupby(content, _is_plain_text):
+    for is_text, blocks in groupby(content, _is_text):
         if is_text:
             joined.append({"type": "text", "text": "\n".join(block["text"] for block in blocks)})
         else:
@@ -65,11 +65,9 @@ def _joined(content: list[Any]) -> list[Any]:
     return joined
 
 
-def _is_plain_text(block: object) -> bool:
-    """Returns whether a block is a text without annotations."""
-    return (
-        isinstance(block, dict) and len(block) == 2 and block.get("type") == "text" and type(block.get("text")) is str
-    )
+def _is_text(block: object) -> bool:
+    """Returns whether a block is a text; nobody reads what else it has, such as annotations."""
+    return isinstance(block, dict) and block.get("type") == "text" and type(block.get("text")) is str
 
 
 def answer_to(asked: Any, text: str) -> bytes:

@@ -15,6 +15,7 @@ from pydantic import ConfigDict, Field
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Name, Record, Tool
+from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.text.sanitizing import DEEPEST, clean, encodable, written_out
@@ -166,7 +167,7 @@ def _loader() -> Any:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
+        def construct_mapping(self, node: Any, deep: bool = False) -> JsonObject:
             return {
                 key if isinstance(key, str) else json.dumps(key, default=str): value
                 for key, value in super().construct_mapping(node, deep=deep).items()
@@ -220,7 +221,7 @@ class Entries:
         nameless: Positions, from 1, of entries without a name, or with a name that is too long.
     """
 
-    tools: Mapping[str, dict[str, Any]]
+    tools: Mapping[str, JsonObject]
     repeated: Mapping[str, int]
     nameless: tuple[int, ...]
 
@@ -235,7 +236,7 @@ class Entries:
                 by_name.setdefault(name, []).append(entry)
             else:
                 nameless.append(position)
-        tools = dict[str, dict[str, Any]]()
+        tools = dict[str, JsonObject]()
         repeated = dict[str, int]()
         for name, entries in by_name.items():
             if len(entries) == 1 or _are_equal(entries):
@@ -362,7 +363,7 @@ def text_of(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _object(value: object) -> dict[str, Any]:
+def _object(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
@@ -426,7 +427,7 @@ def agent_of_toollinkos(
         CatalogError: An entry does not have the published format.
     """
     tools = [(tool, True) for tool in core] + [(tool, False) for tool in regular]
-    entries: list[dict[str, Any]] = []
+    entries: list[JsonObject] = []
     for position, (tool, is_core) in enumerate(tools, 1):
         try:
             entries.append(_entry(tool, core=is_core))
@@ -436,9 +437,9 @@ def agent_of_toollinkos(
     return agent_from_listing("toollinkos", entries, name="ToolLinkOS")
 
 
-def _entry(tool: Mapping[str, Any], *, core: bool) -> dict[str, Any]:
+def _entry(tool: Mapping[str, Any], *, core: bool) -> JsonObject:
     """Returns a published tool in the form of an entry of ``tools/list``."""
-    properties = dict[str, Any]()
+    properties = JsonObject()
     required = list[str]()
     for parameter in tool.get("parameters") or []:
         name = parameter["name"]

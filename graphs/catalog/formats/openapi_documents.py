@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import parse_json, read_yaml
-from callsheet.graphs.text.json_schema import pointed
+from callsheet.graphs.text.json_schema import JsonObject, pointed
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.regular_files import read_regular
 
@@ -34,7 +34,7 @@ def is_specification(path: Path) -> bool:
         return False  # whoever reads it next says why it cannot be read
 
 
-def parsed(text: bytes, where: str) -> dict[str, Any]:
+def parsed(text: bytes, where: str) -> JsonObject:
     """Returns the document of a specification.
 
     Raises:
@@ -58,7 +58,7 @@ def parsed(text: bytes, where: str) -> dict[str, Any]:
     return document
 
 
-def object_of(value: Any) -> dict[str, Any]:
+def object_of(value: Any) -> JsonObject:
     """Returns the value if it is an object, otherwise an empty one."""
     return value if isinstance(value, dict) else {}
 
@@ -86,13 +86,13 @@ _NUMBERS = frozenset(
     "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems "
     "minProperties maxProperties".split()
 )
-_Sized = tuple[dict[str, Any], int]
+_Sized = tuple[JsonObject, int]
 
 
 class _Inner(Protocol):
     """Resolves a part of a schema, with its subtypes or without."""
 
-    def __call__(self, schema: Any, *, subtypes: bool = True) -> dict[str, Any]: ...
+    def __call__(self, schema: Any, *, subtypes: bool = True) -> JsonObject: ...
 
 
 class _Way(NamedTuple):
@@ -142,7 +142,7 @@ class Document:
             value = self.lookup(value["$ref"])
         raise CatalogError(f"$ref {str(value)[:_LONGEST]!r} refers to itself: correct it")
 
-    def resolved(self, schema: Any, *, without: Direction, most: int) -> dict[str, Any]:
+    def resolved(self, schema: Any, *, without: Direction, most: int) -> JsonObject:
         """Returns a schema without references, of at most so many subschemas.
 
         A hundred characters of texts count as a subschema. Of a larger schema, properties have their types only.
@@ -150,7 +150,7 @@ class Document:
         Raises:
             CatalogError: A reference points to another document, or to nothing.
         """
-        result: dict[str, Any] = {}
+        result: JsonObject = {}
         for depth in _DEPTHS:
             result, size = self._sized(schema, _Way(depth, without), 0)
             if size <= most:
@@ -178,7 +178,7 @@ class Document:
             self._known[key] = self._sized(target, way._replace(depth=way.depth - 1), 0)
         else:
             names = self._names(target) if way.without == "writeOnly" else []
-            schema: dict[str, Any] = {"properties": {name: {} for name in names}} if names else {}
+            schema: JsonObject = {"properties": {name: {} for name in names}} if names else {}
             self._known[key] = schema, 1 + sum(map(len, names)) // _SMALL
         return self._known[key]
 
@@ -206,7 +206,7 @@ class Document:
         result = _keywords(schema)
         size = 1 + sum(len(result[key]) for key in _TEXTS if key in result) // _SMALL
 
-        def inner(schema: Any, *, subtypes: bool = True) -> dict[str, Any]:
+        def inner(schema: Any, *, subtypes: bool = True) -> JsonObject:
             nonlocal size
             resolved, count = self._sized(schema, way._replace(subtypes=subtypes), level + 1)
             size += count
@@ -229,7 +229,7 @@ class Document:
             result["required"] = [name for name in result["required"] if name in properties]
         return result, size
 
-    def _alternatives(self, schema: Mapping[str, Any], inner: _Inner, *, subtypes: bool) -> list[dict[str, Any]]:
+    def _alternatives(self, schema: Mapping[str, Any], inner: _Inner, *, subtypes: bool) -> list[JsonObject]:
         """Returns the alternatives of a schema, or its subtypes, each with its value of the discriminator."""
         declared = [*list_of(schema.get("oneOf")), *list_of(schema.get("anyOf"))]
         if declared:
@@ -237,7 +237,7 @@ class Document:
             return [_of_kind(inner(part), *values.get(_reference(part), ())) for part in declared]
         if not subtypes:
             return []
-        alternatives: list[dict[str, Any]] = []
+        alternatives: list[JsonObject] = []
         for value, part in self._subtypes(schema).items():
             # What all have in common stands beside the alternatives.
             own = _merged([inner(one, subtypes=False) for one in self._own_parts(part, schema)])
@@ -246,13 +246,13 @@ class Document:
         return alternatives
 
     @property
-    def _components(self) -> dict[str, dict[str, Any]]:
+    def _components(self) -> dict[str, JsonObject]:
         return object_of(object_of(self._document.get("components")).get("schemas"))
 
     @cached_property
-    def _extensions(self) -> Mapping[int, list[tuple[str, dict[str, Any]]]]:
+    def _extensions(self) -> Mapping[int, list[tuple[str, JsonObject]]]:
         """Names and schemas of the components that extend a schema by ``allOf``, by the ``id`` of that schema."""
-        extensions: dict[int, list[tuple[str, dict[str, Any]]]] = defaultdict(list)
+        extensions: dict[int, list[tuple[str, JsonObject]]] = defaultdict(list)
         for name, schema in self._components.items():
             for part in list_of(object_of(schema).get("allOf")):
                 reference = _reference(part)
@@ -262,7 +262,7 @@ class Document:
                     extensions[id(self.lookup(reference))].append((str(name), schema))
         return extensions
 
-    def _subtypes(self, schema: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    def _subtypes(self, schema: Mapping[str, Any]) -> dict[str, JsonObject]:
         """Returns value of the discriminator -> the schema of that subtype.
 
         Subtypes are those of the mapping, and those that extend the schema. Without a mapping, a value may be of the
@@ -272,7 +272,7 @@ class Document:
         mapping = object_of(discriminator.get("mapping"))
         if not isinstance(discriminator.get("propertyName"), str):
             return {}
-        subtypes: dict[str, dict[str, Any]] = {}
+        subtypes: dict[str, JsonObject] = {}
         try:
             for value, target in mapping.items():
                 subtypes[str(value)] = object_of(self.lookup(_named_schema(target)))
@@ -317,9 +317,9 @@ class Document:
         return {_named_schema(target): (name, str(value)) for value, target in mapping.items()}
 
 
-def _members(schema: Mapping[str, Any], inner: _Inner, without: Direction) -> dict[str, Any]:
+def _members(schema: Mapping[str, Any], inner: _Inner, without: Direction) -> JsonObject:
     """Resolves properties, items and additional properties; properties with the mark ``without`` are left out."""
-    members: dict[str, Any] = {}
+    members: JsonObject = {}
     properties = schema.get("properties")
     if isinstance(properties, dict):
         resolved = {str(name): inner(part) for name, part in properties.items()}
@@ -344,7 +344,7 @@ def _named_schema(target: Any) -> str:
     return f"#/components/schemas/{target}" if is_name else str(target)
 
 
-def _of_kind(schema: dict[str, Any], name: str = "", value: str = "") -> dict[str, Any]:
+def _of_kind(schema: JsonObject, name: str = "", value: str = "") -> JsonObject:
     """Returns a schema whose discriminator has this value, unless it says so itself; without a name, as it is."""
     properties = schema.get("properties", {})
     discriminator = object_of(properties.get(name))
@@ -354,9 +354,9 @@ def _of_kind(schema: dict[str, Any], name: str = "", value: str = "") -> dict[st
     return {**schema, "properties": {name: {**discriminator, "const": value}, **others}}
 
 
-def _keywords(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _keywords(schema: Mapping[str, Any]) -> JsonObject:
     """Returns the keywords of one schema that hold no other schema, in the form of JSON Schema 2020-12."""
-    result: dict[str, Any] = {}
+    result: JsonObject = {}
     types = _types(schema)
     if types:
         result["type"] = types[0] if len(types) == 1 else types
@@ -394,9 +394,9 @@ def _types(schema: Mapping[str, Any]) -> list[str]:
     return types
 
 
-def _merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
+def _merged(parts: list[JsonObject]) -> JsonObject:
     """Merges the parts of ``allOf``: properties and required names of all, of other keywords the last."""
-    whole: dict[str, Any] = {}
+    whole: JsonObject = {}
     for part in parts:
         properties = {**whole.get("properties", {}), **part.get("properties", {})}
         required = [*whole.get("required", ()), *part.get("required", ())]
@@ -408,7 +408,7 @@ def _merged(parts: list[dict[str, Any]]) -> dict[str, Any]:
     return whole
 
 
-def _outline(schema: Mapping[str, Any], most: int) -> dict[str, Any]:
+def _outline(schema: Mapping[str, Any], most: int) -> JsonObject:
     """Returns the outline of a schema that is too large, with types and descriptions only.
 
     It has at most so many properties, and their own properties as far as they fit.

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.openapi_documents import Document, list_of, object_of
 from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.sanitizing import counted, encodable, storable
 
 META = "callsheet/http"
@@ -89,7 +90,7 @@ class _Parameter(_Read):
     style: str = ""
     explode: bool | None = None
     form: Any = Field(default=None, alias="schema")
-    content: dict[str, Any] = Field(default_factory=dict)
+    content: JsonObject = Field(default_factory=dict)
 
 
 class _Operation(_Read):
@@ -99,7 +100,7 @@ class _Operation(_Read):
     tags: tuple[str, ...] = ()
     parameters: list[Any] = Field(default_factory=list)
     body: Any = Field(default=None, alias="requestBody")
-    responses: dict[str, Any] = Field(default_factory=dict)
+    responses: JsonObject = Field(default_factory=dict)
     deprecated: Any = False
 
 
@@ -125,7 +126,7 @@ class _Operations:
                 if method in target:
                     yield path, method, target[method], target
 
-    def entry(self, path: str, method: str, operation: Any, item: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    def entry(self, path: str, method: str, operation: Any, item: Mapping[str, Any]) -> tuple[str, JsonObject]:
         """Returns the tag of an operation, empty without one, and its entry.
 
         Raises:
@@ -139,7 +140,7 @@ class _Operations:
         declared = _read(_Operation, self._read.followed(operation))
         call, schema = self._call(path, method, declared, item)
         output = self._output(declared.responses)
-        entry: dict[str, Any] = {
+        entry: JsonObject = {
             "name": self._name(path, method, declared.operation_id),
             "description": _description(declared),
             "inputSchema": schema,
@@ -165,10 +166,10 @@ class _Operations:
 
     def _call(
         self, path: str, method: str, declared: _Operation, item: Mapping[str, Any]
-    ) -> tuple[HttpCall, dict[str, Any]]:
+    ) -> tuple[HttpCall, JsonObject]:
         """Returns the request of an operation, and the schema of its arguments."""
         places = list[Place]()
-        properties = dict[str, Any]()
+        properties = JsonObject()
         required = list[str]()
         for parameter in self._parameters(path, [*list_of(item.get("parameters")), *declared.parameters]):
             name = parameter.name
@@ -214,13 +215,13 @@ class _Operations:
                 result.append(parameter)
         return result
 
-    def _of_parameter(self, parameter: _Parameter) -> dict[str, Any]:
+    def _of_parameter(self, parameter: _Parameter) -> JsonObject:
         """Returns the schema of a parameter, which is beside it or in its ``content``."""
         form = object_of(next(iter(parameter.content.values()), {"schema": parameter.form})).get("schema")
         schema = self._read.resolved(form, without="readOnly", most=_INPUTS)
         return {**schema, "description": parameter.description} if parameter.description else schema
 
-    def _body(self, declared: Any, taken: Collection[str]) -> tuple[dict[str, Any], Mapping[str, Any]]:
+    def _body(self, declared: Any, taken: Collection[str]) -> tuple[JsonObject, Mapping[str, Any]]:
         """Returns what a call says of its body, and the schema of the arguments that the body adds."""
         body = object_of(self._read.followed(declared))
         content = object_of(body.get("content"))
@@ -249,7 +250,7 @@ class _Operations:
         more = {"properties": {argument: schema}, "required": (argument,) if required else ()}
         return {**call, "body": argument}, more
 
-    def _output(self, responses: Mapping[str, Any]) -> dict[str, Any]:
+    def _output(self, responses: Mapping[str, Any]) -> JsonObject:
         """Returns the schema of the structured result of a success; empty if there is none."""
         status = min((status for status in responses if status.startswith("2")), default="default")
         response = object_of(self._read.followed(responses.get(status)))
@@ -334,7 +335,7 @@ class ApiAgent:
 
     name: str
     description: str
-    entries: tuple[dict[str, Any], ...]
+    entries: tuple[JsonObject, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +368,7 @@ def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
     title = _text(info.get("title")) or "API"
     tools = _Operations(document, given)
     names = dict[str, str]()
-    entries: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    entries: dict[str, list[JsonObject]] = defaultdict(list)
     left_out: dict[str, list[str]] = defaultdict(list)
     for path, method, operation, item in tools.operations():
         try:

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field
 from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import UNREAD, Problem, read_env_file
 from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import clean
 
@@ -114,7 +115,7 @@ class ServerConfig(Record):
             CatalogError: A variable without a default is not set, or another program fills it in; the message names it.
         """
         fill = partial(_filled, environ=environ)
-        update: dict[str, Any] = {
+        update: JsonObject = {
             "args": tuple(map(fill, self.args)),
             "env": {key: text if key in self.literal else fill(text) for key, text in self.env.items()},
             "headers": {key: fill(text) for key, text in self.headers.items()},
@@ -229,7 +230,7 @@ def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
     without = set[str]()
     for key in _WITHOUT:
         without.update(_names(entry, key))
-    fields: dict[str, Any] = {
+    fields: JsonObject = {
         **entry,
         # These are not an entry's to say.
         "literal": (),
@@ -285,7 +286,7 @@ def _values(entry: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
             yield from group.items()
 
 
-def _client_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _client_fields(entry: Mapping[str, Any], path: Path) -> JsonObject:
     """Returns the fields of an MCP server, as clients write them."""
     url = next(filter(None, map(entry.get, _URLS)), None)
     if bool(url) == bool(entry.get("command")):
@@ -309,7 +310,7 @@ def _client_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return {**fields, "env": {**of_file, **env}, "literal": of_file.keys() - env.keys()}
 
 
-def _api_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _api_fields(entry: Mapping[str, Any], path: Path) -> JsonObject:
     """Returns the fields of ``{"openapi": "spec.yaml", "url": "https://..."}``; a path is relative to the catalog."""
     specification = entry[OPENAPI]
     url = entry.get("url")
@@ -324,7 +325,7 @@ def _api_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return {"openapi": specification, "transport": OPENAPI}
 
 
-def _toolkit_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _toolkit_fields(entry: Mapping[str, Any], path: Path) -> JsonObject:
     """Returns the fields of ``{"toolkit": "package.module.Class", "arguments": {...}}``."""
     toolkit = entry[TOOLKIT]
     arguments = entry.get("arguments", {})
@@ -337,7 +338,7 @@ def _toolkit_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return {"command": toolkit, "args": (text,), "cwd": str(path.absolute().parent), "transport": TOOLKIT}
 
 
-def _folder_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
+def _folder_fields(entry: Mapping[str, Any], path: Path) -> JsonObject:
     """Returns the fields of ``{"documents": "folder"}``; the folder is relative to the catalog's file."""
     folder = entry[KEY]
     if not isinstance(folder, str) or not folder.strip():
@@ -345,7 +346,7 @@ def _folder_fields(entry: Mapping[str, Any], path: Path) -> dict[str, Any]:
     return {KEY: str((path.parent / Path(folder).expanduser()).resolve()), "transport": KEY}
 
 
-_FIELDS: Mapping[str, Callable[[Mapping[str, Any], Path], dict[str, Any]]] = {
+_FIELDS: Mapping[str, Callable[[Mapping[str, Any], Path], JsonObject]] = {
     "": _client_fields,
     A2A: lambda entry, _: {"url": entry[A2A], "transport": A2A},
     OPENAPI: _api_fields,

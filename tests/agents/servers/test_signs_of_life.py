@@ -7,6 +7,7 @@ import logging
 import re
 import sys
 import time
+import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +16,7 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, URL_ELICITATION_REQUIRED
 
 from callsheet.agents.calls.call_context import PROGRESS, Limits, within
-from callsheet.agents.calls.tool_result import Outcome, failed, text_of
+from callsheet.agents.calls.tool_result import Outcome, failed, outcome_of, text_of
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.faults import Faults
 from callsheet.agents.servers.session_pool import Circuits, SessionPool
@@ -219,9 +220,31 @@ def test_thousands_of_small_texts_are_read_as_one() -> None:
     marked = {**small, "annotations": {"audience": ["user"]}}
     content = [*[small] * 40_000, picture, marked, *[small] * 40_000, "odd"]
     found = parsed(answer_of(content)).result["content"]
-    assert [len(block.get("text", "")) for block in found[:-1]] == [79_999, 0, 1, 79_999]
-    assert (found[1], found[2], found[-1]) == (picture, marked, "odd")
+    assert [len(block.get("text", "")) for block in found[:-1]] == [79_999, 0, 80_001]
+    assert (found[1], found[-1]) == (picture, "odd")
     assert text_of(found)[0] == text_of(content)[0]
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"annotations": {"audience": ["user"]}}, {"_meta": {}}], ids=["plain", "annotated", "with meta"]
+)
+def test_small_texts_take_little_more_memory_than_their_message(more: dict[str, Any]) -> None:
+    block = {"type": "text", "text": "abc", **more}
+    message = answer_of([block] * (600_000 // len(json.dumps(block))))
+    tracemalloc.start()
+    outcome = outcome_of("a", "work", parsed(message).result, Limits())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert outcome.text.startswith("abc\nabc\n")
+    assert peak < 12 * len(message)
+
+
+@pytest.mark.parametrize("block", [1, {}, {"type": "resource_link", "uri": "a:b"}])
+def test_more_blocks_than_can_be_read_are_refused_and_counted(block: Any) -> None:
+    outcome = outcome_of("a", "work", {"content": [block] * 20_001}, Limits())
+    assert (outcome.kind, outcome.effect, outcome.media) == ("too_large", "reported", ())
+    assert "its result has 20,001 content blocks, 20,000 are read at most" in outcome.error
+    assert not outcome_of("a", "work", {"content": [block] * 20_000}, Limits()).error
 
 
 def test_a_few_texts_stay_as_they_are() -> None:

@@ -41,7 +41,8 @@ def shop(open_rows: Any, print_rows: Any, about: str = PRINT) -> Catalog:
 def test_an_open_argument_is_described_by_another_tool_of_the_agent(rows: Any) -> None:
     told = siblings(shop(rows, ROWS), ["shop/sum_rows"])
     assert told == (
-        f"Tools of the same agents that you do not have take the same arguments:\n- shop/print_rows (rows): {PRINT}"
+        "What other tools, which you do not have, say of single arguments (in brackets) that yours have too:\n"
+        f"- shop/print_rows (rows): {PRINT}"
     )
 
 
