@@ -89,20 +89,13 @@ def ask(
     """
     from callsheet.agents import ToolRegistry
 
-    if resume and query is not None:
-        raise click.UsageError("--resume continues with the same request: leave the question out")
-    if not resume and not (query or "").strip():
-        raise click.UsageError("the request is empty: write what is to be done")
+    _check_request(query, resume=resume)
     began = time.monotonic()
     check_model(of_run["model"])
     check_model(of_run["decision_model"])
     loaded = options.open()
     threads = Threads.of(loaded)
-    if resume:
-        threads.check(thread := threads.latest() if thread is None else thread)
-    else:
-        sweep_threads()
-        thread = threads.new() if thread is None else thread
+    thread = _thread_of(threads, thread, resume=resume)
     retriever = options.retriever(loaded)
 
     from callsheet.graphs.dependencies import ObservationLog
@@ -135,6 +128,25 @@ def ask(
     else:
         show.answer(ran.answer, seconds)
     return ran.exit_status
+
+
+def _check_request(query: str | None, *, resume: bool) -> None:
+    """Raises a usage error if there is no request, or one beside ``--resume``."""
+    if resume:
+        if query is not None:
+            raise click.UsageError("--resume continues with the same request: leave the question out")
+    elif not (query or "").strip():
+        raise click.UsageError("the request is empty: write what is to be done")
+
+
+def _thread_of(threads: Threads, name: str | None, *, resume: bool) -> str:
+    """Returns the thread to continue, or a new one; a ``SettingsError`` if there is none to continue."""
+    if resume:
+        thread = threads.latest() if name is None else name
+        threads.check(thread)
+        return thread
+    sweep_threads()
+    return threads.new() if name is None else name
 
 
 @contextmanager

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from textwrap import indent
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -35,6 +36,7 @@ from callsheet.orchestrator.cli.shared_options import (
 
 if TYPE_CHECKING:
     from callsheet.graphs import Capability, Catalog, Loaded, Taxonomy, Tool
+    from callsheet.graphs.lint import Rule
 
 _ORDER = tuple(Severity)
 _RDF = frozenset({".ttl", ".jsonld", ".nt"})
@@ -67,14 +69,11 @@ def check(
     Example:
       callsheet check --catalog manifests/ --fail-on warning --ignore near-identical-tools
     """
-    from callsheet.graphs.lint import RULES, lint
+    from callsheet.graphs.lint import lint
     from callsheet.graphs.lint.text_rules import source_of_many
     from callsheet.retrievers.inference import infer_dependencies
 
-    if unknown := sorted(set(ignored) - {rule.name for rule in RULES}):
-        names = ", ".join(rule.name for rule in RULES)
-        raise click.BadParameter(f"there is no rule {unknown[0]!r}; there are {names}", param_hint="--ignore")
-    rules = [rule for rule in RULES if rule.name not in ignored]
+    rules = _rules_without(ignored)
     loaded = options.open(tell=False)
     with progress_bar("Checking"):
         known = replace(loaded, problems=tuple(p for p in loaded.problems if p.kind != "quarantined"))
@@ -85,13 +84,26 @@ def check(
             findings.extend(loaded.policy.findings(loaded.catalog, loaded.of_resources.catalog))
         if rdf:
             findings.extend(_rdf_findings(loaded, taxonomy))
-    failed = any(_ORDER.index(finding.severity) <= _ORDER.index(Severity(fail_on)) for finding in findings)
-    counts = {str(severity): sum(finding.severity == severity for finding in findings) for severity in Severity}
+    worst = min((_ORDER.index(finding.severity) for finding in findings), default=len(_ORDER))
+    failed = worst <= _ORDER.index(Severity(fail_on))
+    number = Counter(finding.severity for finding in findings)
+    counts = {str(severity): number[severity] for severity in Severity}
     content = {"findings": [finding.to_dict() for finding in findings], "counts": counts, "passed": not failed}
     report(
         content, lambda: output.show_findings(findings, loaded.catalog, everything=everything), as_json=options.as_json
     )
     return 1 if failed else 0
+
+
+def _rules_without(ignored: Sequence[str]) -> list[Rule]:
+    """Returns the rules but those of these names; a usage error if there is no such rule."""
+    from callsheet.graphs.lint import RULES
+
+    names = [rule.name for rule in RULES]
+    for name in ignored:
+        if name not in names:
+            raise click.BadParameter(f"there is no rule {name!r}; there are {', '.join(names)}", param_hint="--ignore")
+    return [rule for rule in RULES if rule.name not in ignored]
 
 
 def _rdf_findings(loaded: Loaded, taxonomy: Taxonomy | None) -> Sequence[Finding]:
@@ -120,29 +132,53 @@ def approve(options: CatalogOptions, ids: tuple[str, ...], *, everything: bool) 
     """
     loaded = options.open(tell=False, anew=True)
     yes = options.yes and (everything or bool(ids))
-    known = {*loaded.catalog.by_id, *loaded.catalog.tools}
-    known |= {name for change in loaded.changes for name in (change.id, change.agent)} | _pinned(loaded)
-    for name in ids:
-        lookup(dict.fromkeys(known), name, "agent or tool", "catalog")
-    changes = [change for change in loaded.changes if not ids or {change.id, change.agent} & {*ids}]
+    changes = _named_changes(loaded, ids)
     accepted = [change for change in changes if _accepted(change, yes=yes, quiet=options.as_json)]
-    for book in {change.book for change in accepted}:
-        PinBook(book).accept([change for change in accepted if change.book == book])
+    _accept(accepted)
     waiting = [change for change in changes if change not in accepted]
-    fields = ("id", "agent", "tool", "kind", "sha256")
     content = {
-        "changes": [
-            {**{name: getattr(change, name) for name in fields}, "message": told(change), "diff": diff_of(change)}
-            for change in changes
-        ],
+        "changes": [_described(change) for change in changes],
         "accepted": [change.id for change in accepted],
         "waiting": [change.id for change in waiting],
     }
     text = f"{len(accepted)} accepted, {len(waiting)} waiting" if changes else "nothing waits for approval"
     report(content, text, as_json=options.as_json)
-    if waiting and not options.as_json and not sys.stdin.isatty():
+    if not waiting:
+        return 0
+    if not options.as_json and not sys.stdin.isatty():
         click.echo("to accept changes without a terminal, use --yes with their names or with --all", err=True)
-    return 1 if waiting else 0
+    return 1
+
+
+def _named_changes(loaded: Loaded, ids: Sequence[str]) -> list[Change]:
+    """Returns the changes of these agents and tools; without ids, all.
+
+    Raises:
+        UnknownNameError: An id is neither in the catalog, nor among the changes or the pins.
+    """
+    if not ids:
+        return list(loaded.changes)
+    known = {*loaded.catalog.by_id, *loaded.catalog.tools, *_pinned(loaded)}
+    for change in loaded.changes:
+        known |= {change.id, change.agent}
+    for name in ids:
+        lookup(dict.fromkeys(known), name, "agent or tool", "catalog")
+    return [change for change in loaded.changes if change.id in ids or change.agent in ids]
+
+
+def _accept(changes: Sequence[Change]) -> None:
+    """Writes the accepted changes into their files of pins."""
+    by_book: defaultdict[str, list[Change]] = defaultdict(list)
+    for change in changes:
+        by_book[change.book].append(change)
+    for book, some in by_book.items():
+        PinBook(book).accept(some)
+
+
+def _described(change: Change) -> dict[str, Any]:
+    """Returns a change as JSON: what it is about, what it says, and the differences."""
+    about = {name: getattr(change, name) for name in ("id", "agent", "tool", "kind", "sha256")}
+    return {**about, "message": told(change), "diff": diff_of(change)}
 
 
 def _pinned(loaded: Loaded) -> set[str]:
@@ -225,26 +261,37 @@ def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> in
       callsheet trust allow git/git_log --catalog mcp.json
     """
     loaded = options.open(known=True)
-    agents, servers = [one for one in ids if one in loaded.catalog.by_id], believable(loaded)
-    known = _nameable(loaded)
-    tools = [known[one] if one in known else loaded.catalog.tool(one) for one in ids if one not in agents]
-    if strange := [agent for agent in agents if agent not in servers]:
-        raise SettingsError(
-            f"{strange[0]!r} marks no tool as read-only, so there is nothing to trust: allow its tools by name"
-        )
-    if (standing := StandingApprovals.of(loaded, user or "")) is None:
+    servers, known = believable(loaded), _nameable(loaded)
+    agents: list[str] = []
+    tools: list[Tool] = []
+    for one in ids:
+        if one not in loaded.catalog.by_id:
+            tools.append(known[one] if one in known else loaded.catalog.tool(one))
+        elif one in servers:
+            agents.append(one)
+        else:
+            raise SettingsError(
+                f"{one!r} marks no tool as read-only, so there is nothing to trust: allow its tools by name"
+            )
+    standing = StandingApprovals.of(loaded, user or "")
+    if standing is None:
         raise SettingsError("the catalog is not a file, so nothing can be allowed for it")
     if not options.yes:
-        if not has_terminal():
-            raise click.UsageError("there is no terminal to ask in: --yes allows it")
-        for tool in tools:
-            click.echo(f"{one_line(tool.id)}: {one_line(tool.description)}", err=True)
-        click.confirm(f"Call {', '.join(map(one_line, ids))} without asking from now on?", abort=True, err=True)
+        _confirm_allowed(ids, tools)
     for tool in tools:
         standing.add(tool, loaded.pin(tool))
     if agents:
         Agreements().add(believed(servers[agent].server) for agent in agents)
     return _report_trust(options, loaded)
+
+
+def _confirm_allowed(ids: Sequence[str], tools: Sequence[Tool]) -> None:
+    """Asks at the terminal whether these may be called without a question; ends the command if not."""
+    if not has_terminal():
+        raise click.UsageError("there is no terminal to ask in: --yes allows it")
+    for tool in tools:
+        click.echo(f"{one_line(tool.id)}: {one_line(tool.description)}", err=True)
+    click.confirm(f"Call {', '.join(map(one_line, ids))} without asking from now on?", abort=True, err=True)
 
 
 @trust.command(short_help="Ask again about tools, or about those of a server.")

@@ -209,51 +209,81 @@ def runs_of(visible: VisibleCatalog, history: Iterable[RunSnapshot]) -> list[Jso
 
 
 def run_of(visible: VisibleCatalog, last: RunSnapshot, begin: RunSnapshot | None = None) -> Json:
-    """One request, from its last state and its first one.
+    """Returns one request, from its last state and its first one, as JSON for the page.
 
     ``status`` is ``running``, ``waiting`` for a person, ``stopped`` before its end, or how it ended (``ending``).
     ``began`` is in seconds since 1970, 0 if it is not known; ``seconds`` go from the first state to the last, None if
     there is only one. ``answer`` is what is written of it so far. ``usage`` is None if no model was called.
     """
-    first, state = begin or last, last.values
-    plan, results, selections = (state.get(name) or {} for name in ("plan", "results", "selections"))
+    first = begin or last
+    state = last.values
+    plan = state.get("plan") or {}
     report: Mapping[str, Any] = state.get("usage") or usage_report({**state})  # type: ignore[typeddict-item]
-    asked = [view for one in last.questions for view in question_views(visible, one.id, one.value)]
-    waiting = {one["step"]: _STATUS.get(one["kind"], "needs_input") for one in asked if one["step"]}
-    steps = [
-        _step(
-            visible,
-            {**step, "status": waiting.get(name, "waiting")},
-            results.get(name) or {},
-            selections.get(name) or {},
-            _usage((report.get("by_step") or {}).get(name) or {}),
-        )
-        for name, step in {step["id"]: step for step in plan.get("steps") or ()}.items()
-    ]
-    withheld = any(step["error"] == WITHHELD for step in steps)
-    answer = _answer(state.get("messages") or ())
+    questions: list[Json] = []
+    for one in last.questions:
+        questions += question_views(visible, one.id, one.value)
+    steps = _steps(visible, state, questions, report)
     began = float(state.get("begun") or 0.0)
     return {
         "id": shown_line(str(state.get("run") or "")),
         "request": _text(state.get("request")),
-        "status": "running" if last.running else "waiting" if asked else ending(plan, results) if answer else "stopped",
+        "status": _status(last, waits=bool(questions)),
         "at": first.at,
         "began": began,
         "seconds": round(time.time() - began, 3) if last.running and began else _between(first.at, last.at),
         # Without steps, the answer says it.
         "note": _text(plan.get("note")) if steps else "",
-        "answer": WITHHELD if withheld else shown_text(answer or last.draft),
-        "trouble": WITHHELD if withheld and last.trouble else shown_text(last.trouble),
-        "questions": asked,
+        **_written(last, withheld=any(step["error"] == WITHHELD for step in steps)),
+        "questions": questions,
         "steps": steps,
-        "revisions": [] if withheld else [_revision(one) for one in state.get("revisions") or ()],
         "usage": _usage(report),
-        "roles": [
-            {"role": shown_line(role), **spent}
-            for role, part in (report.get("by_role") or {}).items()
-            if (spent := _usage(part))
-        ],
+        "roles": _roles(report.get("by_role") or {}),
     }
+
+
+def _status(last: RunSnapshot, *, waits: bool) -> str:
+    """Returns how a run goes on, or how it ended."""
+    if last.running:
+        return "running"
+    if waits:
+        return "waiting"
+    if not run_answered(last):
+        return "stopped"
+    return ending(last.values.get("plan") or {}, last.values.get("results") or {})
+
+
+def _steps(
+    visible: VisibleCatalog, state: Mapping[str, Any], questions: Sequence[Json], report: Mapping[str, Any]
+) -> list[Json]:
+    """Returns the steps of the plan; one that a question is about has the status of that question."""
+    plan, results, selections = (state.get(name) or {} for name in ("plan", "results", "selections"))
+    by_step = report.get("by_step") or {}
+    waiting = {one["step"]: _STATUS.get(one["kind"], "needs_input") for one in questions}
+    steps: list[Json] = []
+    for name, step in {step["id"]: step for step in plan.get("steps") or ()}.items():
+        known = {**step, "status": waiting.get(name, "waiting")}
+        spent = _usage(by_step.get(name) or {})
+        steps.append(_step(visible, known, results.get(name) or {}, selections.get(name) or {}, spent))
+    return steps
+
+
+def _written(last: RunSnapshot, *, withheld: bool) -> Json:
+    """Returns the answer, what ended the run, and the changes of the plan; or that they are withheld."""
+    if withheld:
+        return {"answer": WITHHELD, "trouble": WITHHELD if last.trouble else "", "revisions": []}
+    answer = _answer(last.values.get("messages") or ())
+    revisions = [_revision(one) for one in last.values.get("revisions") or ()]
+    return {"answer": shown_text(answer or last.draft), "trouble": shown_text(last.trouble), "revisions": revisions}
+
+
+def _roles(by_role: Mapping[str, Any]) -> list[Json]:
+    """Returns what each role has spent, without those that called no model."""
+    roles: list[Json] = []
+    for role, part in by_role.items():
+        spent = _usage(part)
+        if spent:
+            roles.append({"role": shown_line(role), **spent})
+    return roles
 
 
 def picture_of(visible: VisibleCatalog, history: Sequence[RunSnapshot], name: str) -> Json:
@@ -295,28 +325,36 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
     form, ``always`` says whether the tool can be approved for good, and ``hash`` binds an answer to exactly this call.
     """
     plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
-    kind, tool = str(plain.get("type") or ""), plain.get("tool")
-    hidden = bool(tool) and not visible.may_see(str(tool))
-    given: Mapping[str, Any] = {} if hidden else plain
-    schema, args = given.get("schema"), given.get("args")
+    tool = str(plain.get("tool") or "")
+    hidden = bool(tool) and not visible.may_see(tool)
+    text = WITHHELD if hidden else _text(_question(plain) or plain.get("description") or plain)
     return {
         "id": f"{interrupt}-{place}" if place else interrupt,
         "interrupt": interrupt,
-        "kind": kind,
+        "kind": str(plain.get("type") or ""),
         "step": shown_line(str(plain.get("step_id") or "")),
-        "tool": visible.link(str(tool)) if tool and not hidden else None,
-        "text": WITHHELD if hidden else _text(_question(plain) or plain.get("description") or plain),
-        **{name: question_text.shown_text(str(given.get(name) or "")) for name in ("why", "problem", "unchecked")},
-        "shown": str(given.get("shown") or ""),
+        "tool": visible.link(tool) if tool and not hidden else None,
+        "text": text,
+        **_content({} if hidden else plain),
+    }
+
+
+def _content(asked: Mapping[str, Any]) -> Json:
+    """Returns what a question asks, and how it can be answered; all of it is empty for one that is withheld."""
+    schema, args = asked.get("schema"), asked.get("args")
+    choices: list[str] = []
+    if isinstance(args, Mapping) and _question(asked):
+        choices = [str(one) for one in args.get("choices") or ()]
+    return {
+        **{name: question_text.shown_text(str(asked.get(name) or "")) for name in ("why", "problem", "unchecked")},
+        "shown": str(asked.get("shown") or ""),
         # Complete: what is edited is sent back as text, because JavaScript rounds numbers.
         "args": None if args is None else question_text.whole_value(args),
         "fields": _fields(schema.get("properties") or {}) if isinstance(schema, Mapping) else {},
-        "choices": [str(one) for one in args.get("choices") or ()]
-        if isinstance(args, Mapping) and _question(given)
-        else [],
-        "decisions": [str(one) for one in given.get("decisions") or ()],
-        "always": bool(given.get("always")),
-        **{name: str(given.get(name) or "") for name in ("name", "hash")},
+        "choices": choices,
+        "decisions": [str(one) for one in asked.get("decisions") or ()],
+        "always": bool(asked.get("always")),
+        **{name: str(asked.get(name) or "") for name in ("name", "hash")},
     }
 
 
