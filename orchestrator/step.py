@@ -7,7 +7,7 @@ import importlib
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -198,7 +198,10 @@ class StepNodes:
     async def _within_time(
         self, step: Step, state: StepState, brief: Brief, equipment: Equipment, worker: Worker
     ) -> StepResult:
-        """Lets the worker work for at most ``step_seconds``; a call that it was making then has an unknown outcome."""
+        """Lets the worker work for at most ``step_seconds``; a call that it was making then has an unknown outcome.
+
+        The result of a worker that was stopped has the calls that were answered before.
+        """
         configuration = self._configuration(state)
         seconds = configuration.settings.step_seconds
         tool_model = ToolModel(configuration.model("worker"))
@@ -209,12 +212,15 @@ class StepNodes:
                     return done.model_copy(update={"usage": done.usage + tool_model.usage})
             except TimeoutError:
                 late = f"the worker was not done after {seconds:g} s and was stopped"
-                if not calls:
-                    return step_result(step, status="failed", error=late)
+        done_so_far: dict[str, Any] = {
+            "tools": tuple(tool.id for tool in equipment.tools.values()),
+            "calls": replace(equipment, brief=brief).answered_calls(),
+            "usage": usage_of(equipment.replies, seconds),
+        }
+        if not calls:
+            return step_result(step, status="failed", error=late, **done_so_far)
         late += f" during a call of {', '.join(calls)}; whether that took effect is unknown"
-        tools = tuple(tool.id for tool in equipment.tools.values())
-        spent = usage_of(equipment.replies, seconds)
-        return step_result(step, status="outcome_unknown", tools=tools, error=late, usage=spent)
+        return step_result(step, status="outcome_unknown", error=late, **done_so_far)
 
     def _brief(
         self, steps: Sequence[Step], state: StepState, selections: Sequence[Selection], agents: Sequence[str]

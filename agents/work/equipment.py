@@ -157,6 +157,7 @@ class Equipment:
         code: Whether its model may also call the tools from programs.
         replans: Whether the worker may ask for another plan.
         replies: The model's replies so far, for their cost if the step is ended from outside.
+        seen: Its conversation so far, for the calls that were answered if the step is ended from outside.
     """
 
     tools: Mapping[str, BoundTool]
@@ -173,6 +174,7 @@ class Equipment:
     code: bool = False
     replans: bool = False
     replies: list[AIMessage] = field(default_factory=list)
+    seen: list[AnyMessage] = field(default_factory=list)
 
     @property
     def secrets(self) -> RunSecrets | None:
@@ -203,6 +205,18 @@ class Equipment:
     def calls(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> tuple[Call, ...]:
         """Returns the calls of its conversation, in order; ``held`` are the tools that it has by now."""
         return calls_of(messages, held, first=1 + self.brief.calls_before)
+
+    def answered_calls(self) -> tuple[Call, ...]:
+        """Returns the calls that have an answer by now, for a worker that is stopped from outside."""
+        answers = _answers_by_id(self.seen)
+        messages: list[AnyMessage] = []
+        for message in self.seen:
+            if isinstance(message, AIMessage):
+                made = [call for call in message.tool_calls if call["id"] in answers]
+                messages.append(message.model_copy(update={"tool_calls": made}))
+            else:
+                messages.append(message)
+        return self.calls(messages, self.held(messages))
 
     def harmless(self, tool_id: str) -> bool:
         """Returns whether a tool is known to change nothing."""

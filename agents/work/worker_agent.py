@@ -131,7 +131,9 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
         """Calls the worker's model with its tools, until there is a reply that ends the turn or the task."""
-        replies = request.runtime.context.replies
+        equipment = request.runtime.context
+        equipment.seen[:] = request.messages
+        replies = equipment.replies
         known = len(replies)
         try:
             return await self._next(request, handler)
@@ -182,6 +184,16 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
+        seen, messages = _equipment(request).seen, request.state["messages"]
+        if len(seen) < len(messages):  # the first of the calls of this turn
+            seen[:] = messages
+        answer = await self._answer(request, handler)
+        if isinstance(answer, ToolMessage):
+            seen.append(answer)
+        return answer
+
+    async def _answer(self, request: ToolCallRequest, handler: Send) -> Answer:
+        """Returns the answer to a call."""
         equipment = _equipment(request)
         call, messages = request.tool_call, request.state["messages"]
         tools = equipment.held(messages)

@@ -13,6 +13,7 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents.calls.review import flat
+from callsheet.agents.work.equipment import Equipment
 from callsheet.graphs import Catalog, Skill, SourceCatalog, load
 from deciding_model import own_steps
 from scripted_model import ScriptedModel, calls, planned
@@ -83,9 +84,12 @@ def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any) -> No
     stopped = threading.Event()
 
     def reply(messages: Any) -> AIMessage:
-        if "weather" in own_steps(messages[-1].text).partition("\n")[0]:
+        last = messages[-1]
+        if isinstance(last, ToolMessage) and "sunny" in last.text:
             stopped.wait(60)
-        return AIMessage(messages[-1].text) if isinstance(messages[-1], ToolMessage) else usd
+        if "weather" in own_steps(last.text).partition("\n")[0]:
+            return calls("meteo_weather_report", city="Oslo")
+        return AIMessage(last.text) if isinstance(last, ToolMessage) else usd
 
     usd = calls("bank_exchange_rate", currency="USD")
     planner = ScriptedModel(replies=[planned(("1", WEATHER, []), ("2", RATE, []))])
@@ -97,6 +101,18 @@ def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any) -> No
     stopped.set()
     assert [state["results"][i]["status"] for i in "12"] == ["failed", "done"]
     assert "not done after 3 s" in state["results"]["1"]["error"]
+    assert [(call["tool"], call["args"]) for call in state["results"]["1"]["calls"]] == [
+        ("meteo/weather_report", {"city": "Oslo"})
+    ]
+    assert state["results"]["1"]["usage"]["calls"] == 1
+
+
+@pytest.mark.parametrize("answered", [[], ["1"], ["2"], ["1", "2"]])
+def test_of_the_calls_of_a_turn_that_was_stopped_those_with_an_answer_are_told(answered: list[str]) -> None:
+    asked = AIMessage("", tool_calls=[{"name": "bank_exchange_rate", "args": {"of": one}, "id": one} for one in "12"])
+    seen = [HumanMessage("go on"), asked, *(ToolMessage("0.9", tool_call_id=one) for one in answered)]
+    told = Equipment(tools={}, seen=seen).answered_calls()
+    assert [(call.args, call.output) for call in told] == [({"of": one}, "0.9") for one in answered]
 
 
 @pytest.mark.parametrize(
