@@ -85,7 +85,9 @@ def recorded(loaded: Loaded) -> Loaded:
     connections = {}
     for agent in loaded.catalog.agents:
         connections[agent.id] = InProcess({tool.name: _recording_tool(tool) for tool in agent.tools})
-    return replace(loaded, connections=connections, digests={}, live={}, resources={})
+    # Under a name of its own: a call that an attempt leaves open is no open call of the catalog.
+    label = f"recorded:{loaded.label}"
+    return replace(loaded, label=label, connections=connections, digests={}, live={}, resources={})
 
 
 def _recording_tool(tool: Tool) -> StructuredTool:

@@ -299,9 +299,9 @@ class Wordy(ChoosingModel):
 
 async def test_an_attempt_with_an_answer_that_was_cut_is_graded_and_stored(arms: Any, tmp_path: Path) -> None:
     for model in (Wordy(choices=RIGHT), Wordy(choices={})):
-        evaluation = await evaluated(arms(model), ["auto"], tmp_path / "attempts")
+        evaluation = await evaluated(arms(model), ["auto"], tmp_path)
         assert [case.grade.cause for case in evaluation.arms[0].cases] == ["", ""]
-    assert len(list((tmp_path / "attempts").iterdir())) == 2
+    assert len(list(tmp_path.glob("*.json"))) == 2
 
 
 def made(**fields: Any) -> Attempt:
