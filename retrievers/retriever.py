@@ -75,7 +75,7 @@ class AgentGraphRetriever(BaseRetriever):
         policy: Policy | str | Path | None = None,
         taxonomy: Taxonomy | str | Path | None = None,
     ) -> AgentGraphRetriever:
-        """A retriever over a catalog of any kind; it indexes new agents and tools.
+        """Makes a retriever over a catalog of any kind; it indexes new agents and tools.
 
         Args:
             source: One source or several; see ``callsheet.graphs.load``.
@@ -113,7 +113,10 @@ class AgentGraphRetriever(BaseRetriever):
         return retriever
 
     def beside(self, loaded: Loaded) -> AgentGraphRetriever:
-        """A retriever over another catalog, with the same embedder and an index in memory, and nothing inferred."""
+        """Makes a retriever over another catalog, with the same embedder.
+
+        Its index is in memory, and no dependencies are inferred.
+        """
         embedder = self._factory.embeddings if self._factory else embeddings_of(EMBEDDED)
         settings = SelectSettings(proposed=False)
         return self._first(selector_factory(loaded, embedder, index=IN_MEMORY, settings=settings), loaded, self.k)
@@ -137,11 +140,11 @@ class AgentGraphRetriever(BaseRetriever):
 
     @property
     def catalog(self) -> Catalog:
-        """The part of the catalog that the user may see."""
+        """Returns the part of the catalog that the user may see."""
         return self._visible.catalog
 
     def is_over(self, catalog: Catalog) -> bool:
-        """Whether this is the catalog that the retriever searches, apart from inferred dependencies."""
+        """Returns whether this is the catalog that the retriever searches, apart from inferred dependencies."""
         own = self._factory.source if self._factory else self.selector.catalog
         return own is catalog or own == catalog
 
@@ -157,7 +160,7 @@ class AgentGraphRetriever(BaseRetriever):
             yield self._visible
 
     def within(self, user: User | str) -> AgentGraphRetriever:
-        """The same retriever restricted to what one user may see. It is cheap: indexes are shared."""
+        """Returns the same retriever restricted to what one user may see. It is cheap: indexes are shared."""
         return self.model_copy(update={"user": User(user) if isinstance(user, str) else user})
 
     def select(self, query: str, *, decision_model: DecisionModel | None = None, **changes: Any) -> Selection:
@@ -169,11 +172,11 @@ class AgentGraphRetriever(BaseRetriever):
         return self._drafted(query, decision_model, changes).selection()
 
     async def aselect(self, query: str, *, decision_model: DecisionModel | None = None, **changes: Any) -> Selection:
-        """As ``select``, off the event loop, but for the decision model, which is awaited."""
+        """Selects as ``select`` does, in a thread; the decision model is awaited on the event loop."""
         return await (await asyncio.to_thread(self._drafted, query, decision_model, changes)).aselection()
 
     def _drafted(self, query: str, model: DecisionModel | None, changes: dict[str, Any]) -> Draft:
-        """The selection up to the decision model, for which no update of the index waits."""
+        """Selects up to the decision model: an update of the index must not wait for that."""
         with self._searching() as visible:
             return visible.draft(query, _judge(model), **{"agents": self.k, **self._of_user(changes)})
 
@@ -204,7 +207,7 @@ class AgentGraphRetriever(BaseRetriever):
             return select_steps(visible, needs, judge, fill=fill, tools=tools, schema_tokens=schema_tokens, **known)
 
     def capabilities(self) -> Assignments:
-        """The capabilities of each tool, declared by its author or derived from its text."""
+        """Returns the capabilities of each tool, declared by its author or derived from its text."""
         with self._searching() as visible:
             return assign_capabilities(visible.catalog, visible.capabilities)
 
@@ -251,7 +254,7 @@ class AgentGraphRetriever(BaseRetriever):
 
 
 def _judge(model: DecisionModel | None) -> ToolJudge | None:
-    """The judge that a model is; without one, nothing is imported for it."""
+    """Returns the judge that a model is; without a model, nothing is imported for it."""
     if model is None:
         return None
     from callsheet.retrievers.selection.decision_models import judge_of

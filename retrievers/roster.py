@@ -73,19 +73,30 @@ def roster(catalog: Catalog, *, max_tokens: int = 4_000, skills: bool = True) ->
 
 
 def _made(catalog: Catalog, max_tokens: int, listed: Iterable[Skill]) -> Roster:
+    """Makes the roster, with as much as fits of what each agent is for."""
     agents = sorted((agent for agent in catalog.agents if agent.tools), key=lambda agent: agent.id)
     skills = sorted(listed, key=lambda skill: skill.id)
     # A name and the comma behind it are two tokens at least, so that the lines of a large catalog are never made.
-    lines: list[str] = []
     if 2 * len(catalog.tools) <= max_tokens:
         for most in _ABOUT:
-            lines = [*(_whole_line(agent, most) for agent in agents), *(_skill_line(skill, most) for skill in skills)]
-            if (cost := _cost(lines)) <= max_tokens:
-                return Roster("\n".join(lines), whole=True, tokens=cost)
+            lines = [_whole_line(agent, most) for agent in agents]
+            lines += [_skill_line(skill, most) for skill in skills]
+            tokens_of_lines = _cost(lines)
+            if tokens_of_lines <= max_tokens:
+                return Roster("\n".join(lines), whole=True, tokens=tokens_of_lines)
+    lines = []
     for most in _ABOUT:
-        lines = [*(_short_line(agent, most) for agent in agents), *(_skill_line(skill, most) for skill in skills)]
-        if (cost := _cost(lines)) <= max_tokens:
-            return Roster("\n".join(lines), whole=False, tokens=cost)
+        lines = [_short_line(agent, most) for agent in agents]
+        lines += [_skill_line(skill, most) for skill in skills]
+        tokens_of_lines = _cost(lines)
+        if tokens_of_lines <= max_tokens:
+            return Roster("\n".join(lines), whole=False, tokens=tokens_of_lines)
+    text = _first_lines(lines, max_tokens)
+    return Roster(text, whole=False, tokens=count_tokens(text))
+
+
+def _first_lines(lines: Sequence[str], max_tokens: int) -> str:
+    """Returns the first lines that fit, and the number of the others."""
     room = max_tokens - count_tokens(_left(len(lines)))
     fitting: list[str] = []
     for line in lines:
@@ -93,8 +104,7 @@ def _made(catalog: Catalog, max_tokens: int, listed: Iterable[Skill]) -> Roster:
         if room < 0:
             break
         fitting.append(line)
-    text = "\n".join([*fitting, _left(len(lines) - len(fitting))])
-    return Roster(text, whole=False, tokens=count_tokens(text))
+    return "\n".join([*fitting, _left(len(lines) - len(fitting))])
 
 
 def _left(number: int) -> str:

@@ -26,7 +26,7 @@ from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.names import NamedTools, named_tools
 
 
-def _reference(value: Any) -> Any:
+def _reference(value: object) -> Any:
     """Writes ``{"$from": "1", "path": "items"}`` as ``1.items``, and a number as a string."""
     if isinstance(value, dict) and "$from" in value:
         parts = (str(value["$from"]), str(value.get("path") or ""))
@@ -34,7 +34,7 @@ def _reference(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _question(value: Any) -> Any:
+def _question(value: object) -> Any:
     """Makes a question of a bare string, and None of an empty one: some models write it so."""
     if isinstance(value, str):
         return {"question": value} if value.strip() else None

@@ -216,13 +216,13 @@ NO_ITEMS = "There are no items."
 """The result of a mapped step without items."""
 
 
-def item_text(text: str, item: Any) -> str:
+def item_text(text: str, item: object) -> str:
     """Returns a step's text with an item in place of ``{item}``, or else at the end."""
     label = _label(item)
     return text.replace(_PLACE, label) if _PLACE in text else f"{text}: {label}"
 
 
-def _label(item: Any) -> str:
+def _label(item: object) -> str:
     """Returns a short label for an item: the item itself, or its name."""
     if isinstance(item, dict):
         names = (item.get(key) for key in _NAME_KEYS)
@@ -271,7 +271,7 @@ def _unreadable_items(step: Step, why: object) -> PlanError:
     return PlanError(f"the items of step {step.id} cannot be read: {why}")
 
 
-def _list_in(value: Any) -> list[Any] | None:
+def _list_in(value: object) -> list[Any] | None:
     """Returns the list that a result is, or holds; None if there is none, or several."""
     if isinstance(value, list):
         return value
@@ -295,7 +295,7 @@ def _lines_in(text: str) -> list[Any] | None:
     return [line.strip() for line in lines] if len(lines) > 1 else None
 
 
-def expanded(plan: Plan, step: Step, items: Sequence[Any], *, wave: int) -> tuple[Plan, Revision]:
+def expanded(plan: Plan, step: Step, items: Sequence[object], *, wave: int) -> tuple[Plan, Revision]:
     """Replaces a mapped step by one step per item; steps that depended on it depend on all of them."""
     taken = {one.id for one in plan.steps}
     names = (f"{step.id}.{number}" for number in count(1))

@@ -48,7 +48,7 @@ FitTo = Callable[[Mapping[str, Any]], Fit]
 """Validates the arguments of one call against a schema."""
 
 
-def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
+def fit_of(schema: Mapping[str, object], arguments: Mapping[str, object]) -> Fit:
     """Validates arguments against the JSON Schema of an object.
 
     External references are never fetched. The check may take one second of processor time, so that a busy machine makes
@@ -73,11 +73,11 @@ def fit_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> Fit:
     return Fit(f"the arguments do not fit: {'; '.join(words)}{more}. {_CORRECT}", words)
 
 
-def fit_of_call(arguments: Mapping[str, Any]) -> FitTo:
+def fit_of_call(arguments: Mapping[str, object]) -> FitTo:
     """Returns ``fit_of`` for the arguments of one call, cached as long as the schema is the same."""
     known: list[tuple[Mapping[str, Any], Fit]] = []
 
-    def fit(schema: Mapping[str, Any]) -> Fit:
+    def fit(schema: Mapping[str, object]) -> Fit:
         if not known or known[0][0] != schema:
             known[:] = [(schema, fit_of(schema, arguments))]
         return known[0][1]
@@ -126,7 +126,7 @@ def _evolved(validator: Any, **changes: Any) -> Any:
 def _bounded(check: Keyword) -> Keyword:
     """Checks the deadline at every keyword: nested references can make a small schema take forever."""
 
-    def bounded(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    def bounded(validator: object, value: object, instance: object, schema: object) -> Iterator[ValidationError]:
         _check_deadline()
         yield from check(validator, value, instance, schema) or ()
 

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 from callsheet.graphs.text.sanitizing import normalized, visible
@@ -43,7 +42,7 @@ class _Folders:
 
 
 def outside(
-    roots: Sequence[str], schema: Mapping[str, Any], arguments: Mapping[str, Any], *, folder: str | None = None
+    roots: Sequence[str], schema: Mapping[str, object], arguments: Mapping[str, object], *, folder: str | None = None
 ) -> str:
     """Returns what is wrong with an argument that is a path outside of these folders; empty if none is.
 
@@ -69,7 +68,7 @@ def outside(
     return ""
 
 
-def _path_formats(schema: Mapping[str, Any]) -> set[str]:
+def _path_formats(schema: Mapping[str, object]) -> set[str]:
     """Returns the arguments whose format in a schema is that of a path."""
     properties = schema.get("properties")
     names: set[str] = set()
@@ -214,7 +213,7 @@ def _places(base: str, form: str) -> list[Path]:
         return []
 
 
-def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
+def _texts(name: str, value: object) -> Iterator[tuple[str, str]]:
     match value:
         case str():
             yield name, value

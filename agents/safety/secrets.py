@@ -36,7 +36,7 @@ class LostSecretError(CallsheetError):
     """A secret argument is lost: it was kept in the memory of a program that has ended."""
 
 
-def is_secret(name: str, schema: Mapping[str, Any]) -> bool:
+def is_secret(name: str, schema: Mapping[str, object]) -> bool:
     """Returns whether an argument is secret: by its name, or by ``writeOnly`` or format ``password`` in its schema."""
     return is_secret_name(name) or schema.get("format") == "password" or schema.get("writeOnly") is True
 
@@ -73,7 +73,7 @@ class Redaction:
             text = text.replace(form, MASK)
         return text
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: object) -> Any:
         """As ``text`` for every string in a JSON value, keys included; keys stay distinct."""
         if isinstance(value, str):
             return self.text(value)
@@ -129,11 +129,11 @@ class RunSecrets(Redaction):
         self._placeholders: dict[str, str] = {}
         self._values: dict[str, Any] = {}
 
-    def masked(self, schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+    def masked(self, schema: Mapping[str, object], args: Mapping[str, object]) -> dict[str, Any]:
         """Replaces each secret by a placeholder, according to the schema."""
         return {name: _changed(name, value, _property(schema, name), self._hide) for name, value in args.items()}
 
-    def opened(self, schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+    def opened(self, schema: Mapping[str, object], args: Mapping[str, object]) -> dict[str, Any]:
         """Replaces placeholders by their secrets where the schema has a secret, and nowhere else.
 
         ``LostSecretError``: a placeholder belongs to another run, or to a program that has ended.
@@ -145,7 +145,7 @@ class RunSecrets(Redaction):
         hidden: dict[str, Any] = {name: self.hidden(getattr(outcome, name)) for name in ("text", "structured", "error")}
         return replace(outcome, **hidden)
 
-    def _hide(self, value: Any) -> Any:
+    def _hide(self, value: object) -> Any:
         if value in (None, "") or isinstance(value, bool) or (isinstance(value, str) and _PLACEHOLDER.fullmatch(value)):
             return value
         key = json.dumps(value, sort_keys=True, default=str)
@@ -157,7 +157,7 @@ class RunSecrets(Redaction):
                 self.add([str(value)])
             return self._placeholders[key]
 
-    def _show(self, value: Any) -> Any:
+    def _show(self, value: object) -> Any:
         if not isinstance(value, str) or not _PLACEHOLDER.fullmatch(value):
             return value
         if value not in self._values:
@@ -165,7 +165,7 @@ class RunSecrets(Redaction):
         return self._values[value]
 
 
-def without_secrets(schema: Mapping[str, Any], args: Mapping[str, Any]) -> dict[str, Any]:
+def without_secrets(schema: Mapping[str, object], args: Mapping[str, object]) -> dict[str, Any]:
     """The arguments with one and the same mask for every secret, be it a value or a placeholder."""
     return {name: _changed(name, value, _property(schema, name), lambda _: MASK) for name, value in args.items()}
 
@@ -192,7 +192,7 @@ class Secrets:
 
 
 def _changed(
-    name: str, value: Any, schema: Mapping[str, Any], change: Callable[[Any], Any], *, within: bool = False
+    name: str, value: object, schema: Mapping[str, object], change: Callable[[Any], Any], *, within: bool = False
 ) -> Any:
     """Applies ``change`` to the secrets in a value; within a secret, every value is one."""
     secret = within or is_secret(name, schema)
@@ -207,13 +207,13 @@ def _changed(
             return change(value) if secret else value
 
 
-def _property(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _property(schema: Mapping[str, object], name: str) -> Mapping[str, Any]:
     properties = schema.get("properties")
     found = properties.get(name) if isinstance(properties, dict) else None
     return found if isinstance(found, dict) else {}
 
 
-def has_secrets(schema: Any) -> bool:
+def has_secrets(schema: object) -> bool:
     """Returns whether a tool with this schema takes secret arguments."""
     properties = schema.get("properties") if isinstance(schema, Mapping) else None
     found = properties.items() if isinstance(properties, dict) else ()

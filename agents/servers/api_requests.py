@@ -38,7 +38,7 @@ class _Part(NamedTuple):
     media: str | None
 
 
-def request_of(call: HttpCall, base: str, arguments: Mapping[str, Any]) -> ApiRequest:
+def request_of(call: HttpCall, base: str, arguments: Mapping[str, object]) -> ApiRequest:
     """Makes the request of a call.
 
     Args:
@@ -80,7 +80,7 @@ def request_of(call: HttpCall, base: str, arguments: Mapping[str, Any]) -> ApiRe
     return request
 
 
-def _add_body(request: ApiRequest, call: HttpCall, value: Any) -> None:
+def _add_body(request: ApiRequest, call: HttpCall, value: object) -> None:
     """Writes the body of a request: a form as its fields, anything else as one text."""
     media = call.media if "*" not in call.media else "application/json"
     if not (is_form(media) and isinstance(value, dict)):
@@ -98,7 +98,7 @@ def _add_body(request: ApiRequest, call: HttpCall, value: Any) -> None:
     request.content = text.encode("utf-8", "replace")
 
 
-def _form_places(call: HttpCall, value: Mapping[str, Any]) -> list[tuple[Place, Any]]:
+def _form_places(call: HttpCall, value: Mapping[str, object]) -> list[tuple[Place, Any]]:
     """Returns the fields of a form with their places; one that the specification does not describe goes by its type."""
     described = {place.name: place for place in call.places if place.where == "body"}
     fields: list[tuple[Place, Any]] = []
@@ -109,7 +109,7 @@ def _form_places(call: HttpCall, value: Mapping[str, Any]) -> list[tuple[Place, 
     return fields
 
 
-def _in_path(place: Place, value: Any) -> str:
+def _in_path(place: Place, value: object) -> str:
     """Writes a value in a path, with everything but its own separators percent-encoded."""
     texts = [part.text for part in _parts(place, value)]
     wrong = ""
@@ -124,7 +124,7 @@ def _in_path(place: Place, value: Any) -> str:
     return _joined(place, value, partial(quote, safe="", errors="replace"))
 
 
-def _in_header(place: Place, value: Any) -> bytes:
+def _in_header(place: Place, value: object) -> bytes:
     text = _joined(place, value)
     if _CONTROL.search(text):
         why = f"the argument {place.argument!r} has a control character, which no header may have"
@@ -132,7 +132,7 @@ def _in_header(place: Place, value: Any) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _joined(place: Place, value: Any, encode: Callable[[str], str] = str) -> str:
+def _joined(place: Place, value: object, encode: Callable[[str], str] = str) -> str:
     """Writes a value in a path or a header (RFC 6570, sections 3.2.2, 3.2.5 and 3.2.7)."""
     prefix, separator = {"label": (".", "."), "matrix": (";", ";")}.get(place.style, ("", ","))
     named = prefix == ";" or (place.explode and isinstance(value, dict))
@@ -157,7 +157,7 @@ def _pairs(given: Iterable[tuple[Place, Any]], fixed: str = "") -> list[_Part]:
     return pairs
 
 
-def _parts(place: Place, value: Any, encode: Callable[[str], str] = str) -> list[_Part]:
+def _parts(place: Place, value: object, encode: Callable[[str], str] = str) -> list[_Part]:
     """Writes a value by its style; what is null in a list or an object, or is an empty one, has no part."""
     name = encode(place.name)
     separator = _SEPARATORS.get(place.style, ",")
@@ -181,7 +181,7 @@ def _is_by_media(place: Place) -> bool:
     return not place.style or "/" in place.style
 
 
-def _part(place: Place, name: str, item: Any, encode: Callable[[str], str]) -> _Part:
+def _part(place: Place, name: str, item: object, encode: Callable[[str], str]) -> _Part:
     """Writes one value as a part, with a media type if its place has one."""
     text = encode(_text(place, item))
     if not _is_by_media(place):
@@ -203,7 +203,7 @@ def _flat(value: dict[str, Any] | list[Any]) -> list[Any]:
     return items
 
 
-def _bracketed(name: str, value: Any) -> list[tuple[str, Any]]:
+def _bracketed(name: str, value: object) -> list[tuple[str, Any]]:
     """Names each value in an object ``name[key]``, and each in a list ``name[0]``, at any depth."""
     if not isinstance(value, dict | list):
         return [] if value is None else [(name, value)]
@@ -218,7 +218,7 @@ def _encoded(parts: Iterable[_Part], *, safe: str = "") -> list[str]:
     return [f"{encode(part.name, safe=safe)}={encode(part.text, safe='')}" for part in parts]
 
 
-def _text(place: Place, value: Any) -> str:
+def _text(place: Place, value: object) -> str:
     """Writes a value as JSON, but strings as they are; raises a Fault for a value that has no form in its style."""
     if isinstance(value, dict | list) and place.style and not is_json(place.style):
         why = f"the argument {place.argument!r} has a list or an object where its specification does not say"

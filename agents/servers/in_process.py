@@ -77,7 +77,7 @@ def is_foreign(tool: BaseTool) -> bool:
 async def call(
     agent_id: str,
     tool: BaseTool,
-    args: Mapping[str, Any],
+    args: Mapping[str, object],
     limits: Limits,
     keep: Keep | None = None,
     *,
@@ -140,7 +140,7 @@ def _is_async(tool: BaseTool, *, sync: bool) -> bool:
 
 
 def _outcome(
-    agent_id: str, tool: BaseTool, args: Mapping[str, Any], answer: object, limits: Limits, keep: Keep | None
+    agent_id: str, tool: BaseTool, args: Mapping[str, object], answer: object, limits: Limits, keep: Keep | None
 ) -> Outcome:
     """Makes an outcome of what a tool returned: its text, its artifact as plain values, and its media."""
     if isinstance(answer, Command):
@@ -194,7 +194,7 @@ def _at_address(kind: str, address: str) -> dict[str, Any]:
     return {"type": "resource_link", "uri": address, "title": kind}
 
 
-def _tells_error(tool: BaseTool, args: Mapping[str, Any], text: str) -> bool:
+def _tells_error(tool: BaseTool, args: Mapping[str, object], text: str) -> bool:
     """Returns whether a text is the error of one of LangChain's file tools, which neither raise nor set a status."""
     if not type(tool).__module__.startswith(_FILE_TOOLS) or not text.startswith("Error: ") or "\n" in text:
         return False
@@ -304,7 +304,7 @@ def answer_of(output: object) -> tuple[str, Any]:
             return str(output), None
 
 
-def _unanswerable(interrupts: Iterable[Any]) -> ToolException:
+def _unanswerable(interrupts: Iterable[object]) -> ToolException:
     """Makes the error for questions to a person that no run can wait for."""
     questions = "; ".join(str(getattr(one, "value", one)) for one in interrupts)
     return ToolException(
@@ -338,7 +338,7 @@ def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str) -> Str
     return StructuredTool.from_function(func=run, coroutine=arun, **_about(description, own))
 
 
-def tool_of_remote_agent(send: Send, description: str, own: Mapping[str, Any]) -> StructuredTool:
+def tool_of_remote_agent(send: Send, description: str, own: Mapping[str, object]) -> StructuredTool:
     """Makes the same tool for a remote agent, which may ask questions meanwhile; ``own`` is metadata of the tool."""
 
     async def ask(request: Request) -> tuple[str, Any]:
@@ -353,7 +353,7 @@ def tool_of_remote_agent(send: Send, description: str, own: Mapping[str, Any]) -
     return StructuredTool.from_function(coroutine=ask, **_about(description, own))
 
 
-def _about(description: str, own: Mapping[str, Any]) -> dict[str, Any]:
+def _about(description: str, own: Mapping[str, object]) -> dict[str, Any]:
     return {
         "name": TOOL_NAME,
         "description": description,

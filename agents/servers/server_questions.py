@@ -122,7 +122,7 @@ class ServerQuestions:
         self._calls: list[tuple[CallClock, Ask | None]] = []
 
     async def answered(
-        self, send: Send, params: Mapping[str, Any], clock: CallClock, ask: Ask | None
+        self, send: Send, params: Mapping[str, object], clock: CallClock, ask: Ask | None
     ) -> dict[str, Any]:
         """Sends a request by ``send``, answers the questions of the server, and returns the final answer."""
         for asked in range(MOST_QUESTIONS + 1):
@@ -156,7 +156,7 @@ class ServerQuestions:
             except Fault as fault:
                 return ErrorData(code=INVALID_REQUEST, message=str(fault))
 
-    async def _answers(self, result: Mapping[str, Any], ask: Ask | None) -> dict[str, Any]:
+    async def _answers(self, result: Mapping[str, object], ask: Ask | None) -> dict[str, Any]:
         """Makes parameters that send a call again, with answers to the questions of an ``input_required`` result."""
         requests, state = result.get("inputRequests"), result.get("requestState")
         found = list(requests.items()) if isinstance(requests, dict) else []
@@ -170,7 +170,7 @@ class ServerQuestions:
         answers = {name: await self._asked(ask, one.get("params")) for name, one in found}
         return {"inputResponses": answers, **({"requestState": state} if isinstance(state, str) else {})}
 
-    async def _asked(self, ask: Ask, params: Any) -> dict[str, Any]:
+    async def _asked(self, ask: Ask, params: object) -> dict[str, Any]:
         given = self._redaction.value(params) if isinstance(params, dict) else {}
         message, form = given.get("message"), given.get("requestedSchema")
         if given.get("mode", "form") != "form" or not isinstance(message, str) or not isinstance(form, dict):

@@ -79,7 +79,7 @@ class Session:
     async def ask(
         self,
         method: str,
-        params: Mapping[str, Any],
+        params: Mapping[str, object],
         seconds: float,
         progress: Progress | None = None,
         ask: Ask | None = None,
@@ -126,7 +126,7 @@ class Session:
         about, offered = client.server_info, client.session.server_capabilities
         tools, odd = await listed_tools(self.ask, offered, self.limits)
 
-        async def ask(method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        async def ask(method: str, params: Mapping[str, object], seconds: float) -> dict[str, Any]:
             """An error does not end the session; whoever calls sets the timeout."""
             answer: dict[str, Any] = self._redaction.value(await self._exchange(client, method, params, None))
             return answer

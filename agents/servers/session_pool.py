@@ -17,7 +17,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
 from weakref import WeakSet
 
 from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ask_of_caller, progress_of_caller
@@ -125,7 +124,7 @@ class SessionPool:
         agent_id: str,
         server: ServerConfig,
         tool: str,
-        args: Mapping[str, Any],
+        args: Mapping[str, object],
         *,
         repeatable: bool = False,
         harmless: bool = False,

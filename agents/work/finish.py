@@ -107,7 +107,7 @@ def refused_finish(call: ToolCall, calls: Sequence[Call], steps: Sequence[str], 
     return answer_to(call, problem, {"effect": "none"}, error=True)
 
 
-def _read(args: Mapping[str, Any], calls: Sequence[Call], steps: Sequence[str]) -> Finish | str:
+def _read(args: Mapping[str, object], calls: Sequence[Call], steps: Sequence[str]) -> Finish | str:
     """Parses an outcome; returns it, or what is wrong with it."""
     try:
         outcome = Finish.model_validate(args)

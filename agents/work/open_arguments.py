@@ -59,7 +59,7 @@ def _properties(tool: Tool) -> Mapping[str, Any]:
     return properties
 
 
-def _is_open(schema: Any) -> bool:
+def _is_open(schema: object) -> bool:
     """Returns whether a value may be, or hold, an object whose keys the schema does not name."""
     if not isinstance(schema, Mapping):
         return True

@@ -35,7 +35,7 @@ class _Need(BaseModel):
 
     @field_validator("tools", mode="before")
     @classmethod
-    def _one_is_a_list(cls, tools: Any) -> Any:
+    def _one_is_a_list(cls, tools: object) -> Any:
         return list(listed(tools)) if isinstance(tools, str) else tools
 
 

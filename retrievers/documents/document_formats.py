@@ -25,8 +25,10 @@ from zipfile import ZipFile
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-_PIECE = 1_000_000  # characters that are handed over at once
+_PIECE = 1_000_000
+"""Maximum number of characters of an answer."""
 _HEAD = 2_000
+"""Number of bytes in which a file may declare its encoding."""
 _DECLARED = re.compile(
     r"(?ais)(?:<meta\b[^<>]*\bcharset\s*=|<\?xml\b[^<>]*\bencoding\s*=|-\*-[^\n*]*\bcoding:"
     r"|\bvim?:[^\n]{0,200}\bfileencoding=)\s*[\"']?([\w.-]{3,30})"
@@ -40,14 +42,14 @@ class FormatError(ValueError):
 
 
 def text(path: str) -> Iterable[Document]:
-    """Plain text and Markdown in any encoding."""
+    """Reads plain text and Markdown in any encoding."""
     from langchain_community.document_loaders import TextLoader
 
     return TextLoader(path, encoding=_encoding(path)).lazy_load()
 
 
 def html(path: str) -> Iterable[Document]:
-    """A web page as Markdown, with its headings, lists and tables, without links, scripts and pictures."""
+    """Reads a web page as Markdown, with its headings, lists and tables, without links, scripts and pictures."""
     from langchain_community.document_transformers import MarkdownifyTransformer
 
     plain: dict[str, Any] = {"escape_misc": False, "escape_underscores": False}
@@ -55,7 +57,7 @@ def html(path: str) -> Iterable[Document]:
 
 
 def csv(path: str) -> Iterator[Document]:
-    """A table: each row as ``column: value; ...`` by the names in the first row."""
+    """Reads a table: each row as ``column: value; ...`` by the names in the first row."""
     from langchain_community.document_loaders import CSVLoader
 
     encoding = _encoding(path)
@@ -68,14 +70,14 @@ def csv(path: str) -> Iterator[Document]:
 
 
 def pdf(path: str) -> Iterable[Document]:
-    """A PDF by page; a scan without a text layer gives nothing."""
+    """Reads a PDF by page; a scan without a text layer gives nothing."""
     from langchain_community.document_loaders import PyPDFLoader
 
     return PyPDFLoader(path).lazy_load()
 
 
 def word(path: str) -> Iterable[Document]:
-    """A Word document; each cell of a table is a paragraph."""
+    """Reads a Word document; each cell of a table is a paragraph."""
     from langchain_community.document_loaders import Docx2txtLoader
 
     return Docx2txtLoader(path).lazy_load()
@@ -91,7 +93,7 @@ FORMATS: Mapping[str, Callable[[str], Iterable[Document]]] = {
 
 
 def _encoding(path: str) -> str:
-    """The encoding of a text: by its byte order mark, UTF-8 if it is valid, as declared, or if it is certain."""
+    """Tells the encoding of a text: by its byte order mark, UTF-8 if it is valid, as declared, or if it is certain."""
     content = Path(path).read_bytes()
     if content.startswith(_BYTE_ORDER_MARKS):
         return "utf-16"
@@ -100,10 +102,10 @@ def _encoding(path: str) -> str:
     with suppress(UnicodeDecodeError):
         content.decode()
         return "utf-8-sig"
-    for said in _DECLARED.findall(content[:_HEAD].decode("latin-1")):
+    for name in _DECLARED.findall(content[:_HEAD].decode("latin-1")):
         with suppress(LookupError, UnicodeError):
             # As browsers have it, who declares ISO 8859-1 means Windows-1252, which has more characters.
-            declared: str = lookup(said).name.replace("iso8859-1", "cp1252")
+            declared: str = lookup(name).name.replace("iso8859-1", "cp1252")
             content.decode(declared)
             return declared
     if encoding := _languages().encoding_of(content):
@@ -112,7 +114,7 @@ def _encoding(path: str) -> str:
 
 
 def _languages() -> ModuleType:
-    """The module beside this one, which is run by its path and not as a part of a package."""
+    """Loads the module beside this one, which is run by its path and not as a part of a package."""
     spec: Any = spec_from_file_location("callsheet_languages", Path(__file__).with_name("languages.py"))
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -130,7 +132,7 @@ def _documents(loader: str, path: str, largest: int) -> Iterable[Document]:
 
 
 def _pieces(content: str) -> Iterator[str]:
-    """A text in pieces that end with a blank line, or else a line, or else a word."""
+    """Cuts a text into pieces that end with a blank line, or else a line, or else a word."""
     start = 0
     while (end := start + _PIECE) < len(content):
         cut = max(content.rfind("\n\n", start, end) + 2, start + 1)
@@ -157,7 +159,8 @@ def serve(orders: IO[str], answers: IO[str], memory: int) -> None:
 
 
 def _answers(order: Mapping[str, Any], memory: int) -> Iterator[dict[str, Any]]:
-    loader, remaining = order["loader"], order["most"]
+    loader = order["loader"]
+    remaining = order["most"]
     try:
         for document in _documents(loader, order["path"], order["largest"]):
             remaining -= len(document.page_content)

@@ -33,7 +33,7 @@ _OPENINGS = itertools.count(1)
 
 
 def products(rows: Vectors, queries: Vectors) -> Vectors:
-    """The products of all rows ``(n, d)`` with these queries ``(q, d)``, as ``(q, n)``.
+    """Returns the products of all rows ``(n, d)`` with these queries ``(q, d)``, as ``(q, n)``.
 
     A query takes one thread (``vecdot``): a product by the threads of a BLAS waits for all of them, up to a hundred
     times as long where the processors are busy.
@@ -44,7 +44,7 @@ def products(rows: Vectors, queries: Vectors) -> Vectors:
 
 
 def among_best(values: Vectors, most: int) -> NDArray[np.intp]:
-    """Rows, in order, that include those of the best ``most`` values; few more if there are many values.
+    """Returns rows, in order, that include those of the best ``most`` values; few more if there are many values.
 
     The best ``most`` maxima of groups of 64 are as many values; what is below the least of them is not among the best.
     """
@@ -56,7 +56,7 @@ def among_best(values: Vectors, most: int) -> NDArray[np.intp]:
 
 
 def default_place() -> Path:
-    """Where indexes are: a folder in ``CALLSHEET_HOME``, otherwise in the user's cache."""
+    """Returns where indexes are: a folder in ``CALLSHEET_HOME``, otherwise in the user's cache."""
     return cache_folder() / "index"
 
 
@@ -74,7 +74,7 @@ class ChromaRows:
         self._opened: Collection | None = None
 
     def held(self) -> dict[str, str]:
-        """All rows: id -> id of the node."""
+        """Returns all rows: id -> id of the node."""
         rows: dict[str, str] = {}
         for start in itertools.count(0, MOST_AT_ONCE):
             page = self._collection.get(limit=MOST_AT_ONCE, offset=start, include=["metadatas"])
@@ -94,7 +94,7 @@ class ChromaRows:
             self._collection.delete(ids=page)
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there."""
+        """Returns the vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there."""
         parts = [np.zeros((0, 1), np.float32)] if not ids else []
         for page in _pages(ids):
             found = self._read("get", ids=page, include=["embeddings"])
@@ -103,7 +103,7 @@ class ChromaRows:
         return np.concatenate(parts)
 
     def nearest(self, queries: Vectors, most: int) -> list[dict[str, float]]:
-        """The rows nearest to each query, as HNSW finds them: id -> cosine, best first."""
+        """Returns the rows nearest to each query, as HNSW finds them: id -> cosine, best first."""
         found = self._read("query", query_embeddings=[*queries], n_results=most, include=["distances"])
         return [
             {row: 1 - distance for row, distance in zip(ids, distances, strict=True)}
@@ -138,7 +138,7 @@ class ChromaRows:
                 before.close()
 
     def _read(self, method: str, **what: Any) -> Any:
-        """What a method of the collection returns; of a folder that another process has written to, as it is now."""
+        """Calls a method of the collection; opens a folder again if another process has written to it."""
         collection = self._collection
         try:
             return getattr(collection, method)(**what)
@@ -151,7 +151,7 @@ class ChromaRows:
 
     @property
     def _collection(self) -> Collection:
-        """The collection, which raises a ``SettingsError`` if its place cannot be opened."""
+        """Returns the collection; raises a ``SettingsError`` if its place cannot be opened."""
         if self._opened is None:
             self._opened = self._open()
         return self._opened
@@ -187,7 +187,7 @@ class MemoryRows:
         self._rows: dict[str, tuple[Vectors, str]] = {}
 
     def held(self) -> dict[str, str]:
-        """All rows: id -> id of the node."""
+        """Returns all rows: id -> id of the node."""
         return {row: node for row, (_, node) in [*self._rows.items()]}
 
     def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Mapping[str, str]]) -> None:
@@ -201,14 +201,14 @@ class MemoryRows:
             del self._rows[row]
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        """The vectors of these rows, ``(n, d)``."""
+        """Returns the vectors of these rows, ``(n, d)``."""
         vectors = np.stack([self._rows[row][0] for row in ids]) if ids else np.zeros((0, 1), np.float32)
         for row, vector in zip(ids, vectors, strict=True):  # held once, as part of what is returned
             self._rows[row] = (vector, self._rows[row][1])
         return vectors
 
     def writing(self) -> AbstractContextManager[None]:
-        """No other process writes here."""
+        """Waits for nobody: no other process writes here."""
         return nullcontext()
 
 
@@ -217,7 +217,11 @@ def _pages(ids: Sequence[str]) -> Iterator[list[str]]:
 
 
 def is_url(where: str | Path) -> bool:
-    """Whether a place is an ``http(s)://`` address, not a folder; a ``SettingsError`` if of something else."""
+    """Returns whether a place is an ``http(s)://`` address, not a folder.
+
+    Raises:
+        SettingsError: It is an address of another kind.
+    """
     scheme, separator, _ = str(where).partition("://")
     if separator and scheme not in ("http", "https"):
         cure = "give a folder, http(s):// of a Chroma server, or module:object of a LangChain VectorStore"
@@ -227,7 +231,11 @@ def is_url(where: str | Path) -> bool:
 
 @contextmanager
 def exclusive(lock_file: Path) -> Iterator[None]:
-    """Lets one process at a time in; a ``SettingsError`` if another one has been in for ten minutes."""
+    """Lets one process at a time in.
+
+    Raises:
+        SettingsError: Another process has been in for ten minutes.
+    """
     from filelock import FileLock, Timeout
 
     try:

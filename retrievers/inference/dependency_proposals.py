@@ -34,7 +34,11 @@ from callsheet.retrievers.inference.candidates import Candidate, Candidates, End
 from callsheet.retrievers.inference.edge_model import EdgeModel, edge_model
 
 LEAST = 0.5
-_NAMED, _MOST = 0.55, 3
+"""Minimum confidence of a proposal, by default."""
+_NAMED = 0.55
+"""Confidence that a tool needs one that its description names."""
+_MOST = 3
+"""Maximum number of sources that are proposed for one input."""
 
 
 def infer_dependencies(
@@ -68,8 +72,8 @@ def infer_dependencies(
     tools = list(catalog.tools.values())
     ends = Ends.of(tools, {agent.id: agent.system_key for agent in catalog.agents}, trusted, model)
     best = _best(hint for hint in _hints(ends, model, least) if hint.confidence >= least)
-    held = dependency_edges(knowledge_graph(catalog))
-    filled = {(tool, edge.parameter) for tool, edge in held if edge.holds and edge.parameter}
+    known = dependency_edges(knowledge_graph(catalog))
+    filled = {(tool, edge.parameter) for tool, edge in known if edge.holds and edge.parameter}
     proposals = [edge for edge in _proposals(best, tools) if (edge.source, edge.parameter) not in filled]
     return with_observed(proposals, seen or {}, catalog)
 
@@ -93,61 +97,76 @@ class Hint:
 
 
 def _hints(ends: Ends, model: EdgeModel, least: float) -> Iterator[Hint]:
-    """For each input at most three tools, and the tools that descriptions name."""
+    """Iterates over the likeliest tools for each input, at most three, and over the tools that descriptions name."""
     candidates = Candidates(ends, model)
     for need, features in candidates.needs(least):
-        if found := candidates.of(need):
-            sure = model.confidences(candidates.scores(need, features, found))
-            for place in np.argsort(-sure, kind="stable")[:_MOST].tolist():
-                one = found[place]
-                why = _why(need, one)
-                yield Hint(need.tool, one.tool, need.parameter, float(sure[place]), need.field.required, why)
+        sources = candidates.of(need)
+        if not sources:
+            continue
+        confidences = model.confidences(candidates.scores(need, features, sources))
+        for place in np.argsort(-confidences, kind="stable")[:_MOST].tolist():
+            source = sources[place]
+            yield Hint(
+                source=need.tool,
+                target=source.tool,
+                parameter=need.parameter,
+                confidence=float(confidences[place]),
+                direct=need.field.required,
+                evidence=_why(need, source),
+            )
     for row, tool in enumerate(ends.tools):
         for other in candidates.named_in(row, tool.description):
             yield Hint(row, other, None, _NAMED, direct=False, evidence="its description names it")
 
 
-def _why(need: Need, found: Candidate) -> str:
-    fit, name, *_, named = found.features
-    if named:
+def _why(need: Need, source: Candidate) -> str:
+    """Returns in words what speaks most for a source."""
+    fit, name_fit, *_, is_named = source.features
+    if is_named:
         return f"the description of {need.parameter} names it"
-    if found.value and found.value.field and 2 * fit >= name:
-        return f"its result holds {'.'.join(found.value.field.path)}, which fits {need.parameter}"
+    if source.value and source.value.field and 2 * fit >= name_fit:
+        return f"its result holds {'.'.join(source.value.field.path)}, which fits {need.parameter}"
     return f"its name and description fit {need.parameter}"
 
 
 def with_observed(proposals: Iterable[Proposal], seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Proposal, ...]:
-    """The proposals with those from observations, without cycles of direct dependencies and without known edges."""
+    """Joins proposals with those from observations; removes known edges and cycles of direct dependencies."""
     known = {(tool, edge.tool) for tool, edge in dependency_edges(knowledge_graph(catalog)) if edge.holds}
     edges = combine(proposals, observed_proposals(seen, catalog))
     return without_cycles([edge for edge in edges if (edge.source, edge.target) not in known], catalog)
 
 
 def _best(hints: Iterable[Hint]) -> list[Hint]:
-    """The strongest hint for each source, target and argument; hints on the whole call only if there are no others."""
+    """Returns the strongest hint for each source, target and argument, the surest first.
+
+    A hint on the whole call stays only if there is none on an argument.
+    """
     best: dict[tuple[int, int, str | None], Hint] = {}
     for hint in hints:
         key = (hint.source, hint.target, hint.parameter)
         if key not in best or hint.confidence > best[key].confidence:
             best[key] = hint
-    by_parameter = {(hint.source, hint.target) for hint in best.values() if hint.parameter is not None}
-    hints = [
-        hint for hint in best.values() if hint.parameter is not None or (hint.source, hint.target) not in by_parameter
-    ]
-    return sorted(hints, key=lambda hint: (-hint.confidence, hint.source, hint.parameter or "", hint.target))
+    on_arguments = {(hint.source, hint.target) for hint in best.values() if hint.parameter is not None}
+
+    def is_needed(hint: Hint) -> bool:
+        return hint.parameter is not None or (hint.source, hint.target) not in on_arguments
+
+    strongest = filter(is_needed, best.values())
+    return sorted(strongest, key=lambda hint: (-hint.confidence, hint.source, hint.parameter or "", hint.target))
 
 
 def _proposals(hints: Iterable[Hint], tools: Sequence[Tool]) -> Iterator[Proposal]:
-    """A proposal of each hint; only the first of an argument is direct."""
+    """Makes a proposal of each hint; only the first of an argument is direct."""
     seen: set[tuple[int, str | None]] = set()
     for hint in hints:
-        first = hint.parameter is None or (hint.source, hint.parameter) not in seen
+        is_first = hint.parameter is None or (hint.source, hint.parameter) not in seen
         seen.add((hint.source, hint.parameter))
-        adverb = "directly" if hint.direct and first else "indirectly"
+        what = "tool" if hint.parameter is None else "parameter"
+        adverb = "directly" if hint.direct and is_first else "indirectly"
         yield Proposal(
             source=tools[hint.source].id,
             target=tools[hint.target].id,
-            kind=DependencyKind(f"{'tool' if hint.parameter is None else 'parameter'}_{adverb}"),
+            kind=DependencyKind(f"{what}_{adverb}"),
             parameter=hint.parameter,
             confidence=round(hint.confidence, 3),
             evidence=hint.evidence,
@@ -156,7 +175,8 @@ def _proposals(hints: Iterable[Hint], tools: Sequence[Tool]) -> Iterator[Proposa
 
 RECIPE = 11
 """Version of the inference; a cache of another version is not used."""
-_KEPT = 32
+_MOST_FILES = 32
+"""Maximum number of contents of catalogs whose dependencies are stored."""
 
 
 def with_inferred(
@@ -167,7 +187,7 @@ def with_inferred(
     cache: Path | None = None,
     seen: Mapping[Seen, int] | None = None,
 ) -> Catalog:
-    """The catalog with inferred dependencies after those that it has.
+    """Returns the catalog with inferred dependencies after those that it has.
 
     Their provenance is ``proposed``, or ``observed`` where calls took an argument from the other tool's result. What is
     only proposed stays within one system or leads to a trusted agent: otherwise, an agent could become the source of
@@ -185,19 +205,22 @@ def with_inferred(
     if seen:
         proposals = with_observed(proposals, seen, catalog)
     edges = tuple(edge for edge in proposals if edge.key not in rejected)
+    if not edges:
+        return catalog
     agents, _ = attach(catalog.agents, [("inference", edges)])
-    return Catalog(agents=agents, skills=catalog.skills) if edges else catalog
+    return Catalog(agents=agents, skills=catalog.skills)
 
 
 def _cached(catalog: Catalog, trusted: Sequence[str], folder: Path) -> Sequence[Proposal]:
+    """Reads what was inferred for this content of the catalog, or infers and stores it."""
     digest = hashlib.sha256(f"{RECIPE}\n{trusted}\n{catalog.model_dump_json()}".encode()).hexdigest()
     file = folder / f"{digest[:32]}.json"
     with suppress(CatalogError):
         return read_dependencies(file)
-    found = infer_dependencies(catalog, trusted=trusted)
+    proposals = infer_dependencies(catalog, trusted=trusted)
     with suppress(OSError, CatalogError):  # without the file, the next start infers again
         private_folder(folder)
-        write_dependencies(found, file)
-        for old in sorted(folder.glob("*.json"), key=lambda path: -path.stat().st_mtime)[_KEPT:]:
+        write_dependencies(proposals, file)
+        for old in sorted(folder.glob("*.json"), key=lambda path: -path.stat().st_mtime)[_MOST_FILES:]:
             old.unlink(missing_ok=True)
-    return found
+    return proposals

@@ -265,7 +265,7 @@ def data_of(parts: Sequence[types.Part]) -> list[Any]:
     return [_whole(value) for value in get_data_parts(parts)]
 
 
-def _whole(value: Any) -> Any:
+def _whole(value: object) -> Any:
     """Makes integers of floats without a fraction: the protocol's library has floats only."""
     match value:
         case float() if value.is_integer():

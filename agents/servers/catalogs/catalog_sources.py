@@ -242,7 +242,7 @@ def _imported(name: str) -> Any:
         raise CatalogError(f"module {name!r} fails at import: {type(error).__name__}: {error}") from error
 
 
-def _found(module: Any, path: str, reference: str) -> Any:
+def _found(module: object, path: str, reference: str) -> Any:
     try:
         return attrgetter(path)(module)
     except AttributeError as error:

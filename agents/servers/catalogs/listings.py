@@ -206,10 +206,10 @@ def own_limits(server: ServerConfig, limits: Limits) -> Limits:
     return own
 
 
-def cleaned(entries: Sequence[Any]) -> list[Any]:
+def cleaned(entries: Sequence[object]) -> list[Any]:
     """Makes the strings of entries encodable; one that is nested too deeply stays, so that it alone is left out."""
 
-    def one(entry: Any) -> Any:
+    def one(entry: object) -> Any:
         try:
             return clean(entry)
         except CatalogError:
@@ -218,7 +218,7 @@ def cleaned(entries: Sequence[Any]) -> list[Any]:
     return [one(entry) for entry in entries]
 
 
-async def listed_tools(ask: Ask, capabilities: Any, limits: Limits) -> tuple[list[Any], str]:
+async def listed_tools(ask: Ask, capabilities: object, limits: Limits) -> tuple[list[Any], str]:
     """Lists all pages of a server's tools, as sent, and why some may be missing; none if it offers other things only.
 
     ``Fault``: there was no answer, it was an error, or it is too large.
@@ -238,7 +238,7 @@ async def listed_tools(ask: Ask, capabilities: Any, limits: Limits) -> tuple[lis
     return tools, odd
 
 
-async def listed_resources(ask: Ask, capabilities: Any, limits: Limits) -> tuple[list[dict[str, Any]], str]:
+async def listed_resources(ask: Ask, capabilities: object, limits: Limits) -> tuple[list[dict[str, Any]], str]:
     """Lists resources, templates and prompts in the form of tools, and says why some are missing.
 
     A server that does not offer them is not asked. One that does not answer loses them, but not its tools.
@@ -306,7 +306,7 @@ async def _pages(
         params = {"cursor": cursor}
 
 
-def entries_of(method: str, listed: Sequence[Any]) -> list[dict[str, Any]]:
+def entries_of(method: str, listed: Sequence[object]) -> list[dict[str, Any]]:
     """Writes what a server lists as entries of tools; a malformed item becomes an entry without a name."""
     _, kind, key = _LISTS[method]
     return [_entry(kind, item.get(key), item) if isinstance(item, dict) else {} for item in listed]
@@ -350,7 +350,7 @@ def _template_arguments(template: str) -> list[dict[str, Any]] | None:
     return [{"name": variable, "required": variable not in optional} for variable in parsed.variable_names]
 
 
-def _schema_of(arguments: Sequence[Any]) -> dict[str, Any]:
+def _schema_of(arguments: Sequence[object]) -> dict[str, Any]:
     """Makes a schema of the arguments of a prompt, which are strings; arguments without a name are left out."""
     properties: dict[str, dict[str, str]] = {}
     required: list[str] = []
@@ -366,7 +366,7 @@ def _schema_of(arguments: Sequence[Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def _text(item: Mapping[str, Any], field: str) -> str:
+def _text(item: Mapping[str, object], field: str) -> str:
     value = item.get(field)
     return value if isinstance(value, str) else ""
 
@@ -399,7 +399,7 @@ def read_request(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str
 
 
 def read_outcome(
-    agent_id: str, name: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
+    agent_id: str, name: str, result: Mapping[str, object], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
     """Makes an outcome of the answer to ``resources/read`` or ``prompts/get``; ``structured`` is its visible part."""
     field = "messages" if name.startswith(PROMPT) else "contents"

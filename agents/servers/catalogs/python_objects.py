@@ -52,7 +52,7 @@ def load_objects(found: object) -> SourceCatalog:
     return read_objects(found, _own_name(found), "the catalog")
 
 
-def read_objects(found: Any, name: str, where: str) -> SourceCatalog:
+def read_objects(found: object, name: str, where: str) -> SourceCatalog:
     """Reads as ``load_objects``; ``name`` is the agent's id where nothing else gives one, ``where`` the origin."""
     match found:
         case SourceCatalog():
@@ -73,7 +73,7 @@ def read_objects(found: Any, name: str, where: str) -> SourceCatalog:
             return _live(name, found, where)
 
 
-def _described(name: str, found: Any, where: str, description: str) -> SourceCatalog:
+def _described(name: str, found: object, where: str, description: str) -> SourceCatalog:
     """Reads an object whose agents get this description."""
     if _is_app(found):
         return _app(name, found, where, description)
@@ -82,7 +82,7 @@ def _described(name: str, found: Any, where: str, description: str) -> SourceCat
     return replace(part, agents=agents)
 
 
-def _members(name: str, found: Sequence[Any], where: str) -> SourceCatalog:
+def _members(name: str, found: Sequence[object], where: str) -> SourceCatalog:
     """Reads a list: its tools are one agent, each other member is an agent with its own name."""
     parts: list[SourceCatalog] = []
     tools = [member for member in found if isinstance(member, _TOOL)]
@@ -100,7 +100,7 @@ def _own_name(found: object) -> str:
     return name if isinstance(name, str) and name not in _NAMELESS else ""
 
 
-def _live(name: str, found: Any, where: str) -> SourceCatalog:
+def _live(name: str, found: object, where: str) -> SourceCatalog:
     match found:
         case BaseTool():
             return part_of_tools(name or found.name, [found], where)
@@ -160,7 +160,7 @@ def _app(name: str, app: Any, where: str, description: str = "") -> SourceCatalo
     return part_of_tools(name, [tool_of_app(name, app, about)], where, about)
 
 
-def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str = "") -> SourceCatalog:
+def part_of_tools(name: str, tools: Sequence[object], where: str, description: str = "") -> SourceCatalog:
     """Makes one agent of tools, or functions with docstrings; ``where`` is their origin, for messages."""
     usable, left_out = usable_tools(name, tools, where)
     agent, problems = agent_from_listing(name, [entry_of(tool) for tool in usable], description=description)
@@ -168,7 +168,7 @@ def part_of_tools(name: str, tools: Sequence[Any], where: str, description: str 
     return SourceCatalog((agent,), connections=connections, problems=(*left_out, *problems))
 
 
-def usable_tools(name: str, tools: Sequence[Any], where: str) -> tuple[list[BaseTool], tuple[Problem, ...]]:
+def usable_tools(name: str, tools: Sequence[object], where: str) -> tuple[list[BaseTool], tuple[Problem, ...]]:
     """Makes tools of LangChain tools and functions, and a problem of each that only its own workflow can call.
 
     Raises:
@@ -206,7 +206,7 @@ def _injected(tool: BaseTool) -> str:
     return ""
 
 
-def _tool(name: str, found: Any, where: str) -> BaseTool:
+def _tool(name: str, found: object, where: str) -> BaseTool:
     if isinstance(found, BaseTool):
         return found
     if not isinstance(found, FunctionType | MethodType):

@@ -133,7 +133,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
             return Fault("crash", told(response))
         return Fault("protocol", told(response), effect="reported" if response.status_code < 500 else "unknown")
 
-    async def _refused(self, response: httpx2.Response, message: Mapping[str, Any], fault: Fault) -> httpx2.Response:
+    async def _refused(self, response: httpx2.Response, message: Mapping[str, object], fault: Fault) -> httpx2.Response:
         """Makes the client library's answer to a message that the server refused: an error with the fault's key."""
         if self.kind == "sse" and message:
             self._fail(fault)
@@ -174,7 +174,7 @@ class _Body(httpx2.AsyncByteStream):
     the request that it answers, if any.
     """
 
-    def __init__(self, client: BoundedHttpClient, response: httpx2.Response, asked: Any) -> None:
+    def __init__(self, client: BoundedHttpClient, response: httpx2.Response, asked: object) -> None:
         self._inner, self._client = cast("httpx2.AsyncByteStream", response.stream), client
         self._asked = asked
         self._compressed = response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")

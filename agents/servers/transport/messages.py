@@ -65,7 +65,7 @@ def _joined(content: list[Any]) -> list[Any]:
     return joined
 
 
-def _is_text(block: Any) -> bool:
+def _is_text(block: object) -> bool:
     """Returns whether a block is a text; nobody reads what else it has, such as annotations."""
     return isinstance(block, dict) and block.get("type") == "text" and type(block.get("text")) is str
 
@@ -94,6 +94,6 @@ def _rescued(text: str) -> Any | None:
         return _unreadable(value["id"]) if isinstance(value.get("id"), int | str) and "method" not in value else None
 
 
-def _unreadable(asked: Any) -> JSONRPCError:
+def _unreadable(asked: object) -> JSONRPCError:
     data = {"code": -32603, "message": "its answer is not a JSON-RPC response"}
     return JSONRPCError.model_validate(clean({"jsonrpc": "2.0", "id": asked, "error": data}))

@@ -96,7 +96,7 @@ def test_a_catalog_that_has_not_changed_is_not_compared_again(tmp_path: Path, mo
 def test_only_the_last_contents_are_kept_and_a_folder_that_cannot_be_written_is_no_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dependency_proposals, "_KEPT", 2)
+    monkeypatch.setattr(dependency_proposals, "_MOST_FILES", 2)
     for number in range(4):
         with_inferred(catalog(FIND, Tool(agent="crm", name=f"t{number}")), cache=tmp_path / "kept")
     assert len(list((tmp_path / "kept").iterdir())) == 2

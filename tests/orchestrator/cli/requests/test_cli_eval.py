@@ -301,7 +301,7 @@ async def test_an_attempt_with_an_answer_that_was_cut_is_graded_and_stored(arms:
     for model in (Wordy(choices=RIGHT), Wordy(choices={})):
         evaluation = await evaluated(arms(model), ["auto"], tmp_path)
         assert [case.grade.cause for case in evaluation.arms[0].cases] == ["", ""]
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.glob("*.json"))) == 2
 
 
 def made(**fields: Any) -> Attempt:
