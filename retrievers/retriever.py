@@ -113,7 +113,10 @@ class AgentGraphRetriever(BaseRetriever):
         return retriever
 
     def beside(self, loaded: Loaded) -> AgentGraphRetriever:
-        """Makes a retriever over another catalog, with the same embedder; its index is in memory."""
+        """Makes a retriever over another catalog, with the same embedder.
+
+        Its index is in memory, and no dependencies are inferred.
+        """
         embedder = self._factory.embeddings if self._factory else embeddings_of(EMBEDDED)
         settings = SelectSettings(proposed=False)
         return self._first(selector_factory(loaded, embedder, index=IN_MEMORY, settings=settings), loaded, self.k)

@@ -28,6 +28,7 @@ from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs import Loaded, SettingsError, Tool
 from callsheet.orchestrator.run.settings import Planning, Settings
+from callsheet.orchestrator.state import ChatInput, ChatOutput, State
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -41,6 +42,11 @@ _BEST = 10
 _MAX_TURNS = 7
 """Maximum number of turns with tools in an attempt without a supervisor."""
 _PROMPT = "Call the tools that the request needs, and nothing else. When it is done, answer in one sentence."
+
+
+App = CompiledStateGraph[State, Settings, ChatInput, ChatOutput]
+Record = Mapping[str, Any]
+"""A value of the state of a run, as JSON."""
 
 
 class Attempt(BaseModel):
@@ -131,7 +137,7 @@ class Arms:
             f"{' and '.join(MODES)} (the supervisor in this planning mode)"
         )
 
-    def _supervisor(self, planning: str, registry: ToolRegistry) -> CompiledStateGraph[Any, Any, Any, Any]:
+    def _supervisor(self, planning: str, registry: ToolRegistry) -> App:
         settings = Settings.model_validate(
             {
                 "planning": planning,
@@ -181,7 +187,7 @@ class Arms:
         )
 
 
-async def _supervised_attempt(app: CompiledStateGraph[Any, Any, Any, Any], request: str) -> Attempt:
+async def _supervised_attempt(app: App, request: str) -> Attempt:
     """Lets the supervisor attempt a request in a thread of its own."""
     began = monotonic()
     errors = _ModelErrors()
@@ -201,7 +207,7 @@ async def _supervised_attempt(app: CompiledStateGraph[Any, Any, Any, Any], reque
     )
 
 
-def _offered(selections: Iterable[Mapping[str, Any]], results: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def _offered(selections: Iterable[Record], results: Sequence[Record]) -> tuple[str, ...]:
     """Returns the ids of all tools that workers had: those selected, and those that they asked for."""
     ids: dict[str, None] = {}
     for selection in selections:
@@ -212,7 +218,7 @@ def _offered(selections: Iterable[Mapping[str, Any]], results: Sequence[Mapping[
     return tuple(ids)
 
 
-def _stopped(interrupts: Iterable[Interrupt], results: Sequence[Mapping[str, Any]]) -> str:
+def _stopped(interrupts: Iterable[Interrupt], results: Sequence[Record]) -> str:
     """Returns why a run was not done, or an empty text: it waits for the user, or steps failed."""
     reasons = [f"it asked the user: {interrupt.value.get('type', 'question')}" for interrupt in interrupts]
     reasons += [result["error"] for result in results if result["error"]]

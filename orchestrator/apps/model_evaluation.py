@@ -22,6 +22,7 @@ from callsheet.graphs.storage import cure_of, private_folder, replace_bytes
 from callsheet.orchestrator.apps.model_arms import Arm, Attempt
 from callsheet.retrievers import LabelledQuery
 from callsheet.retrievers.evaluation.evaluator import bootstrap_interval
+from callsheet.retrievers.evaluation.labelled_queries import Arguments
 from callsheet.retrievers.index.node_texts import Progress
 
 CAUSES: Mapping[str, str] = {
@@ -57,7 +58,7 @@ def graded(query: LabelledQuery, attempt: Attempt) -> Grade:
     return Grade()
 
 
-def _grade_of_one(alternatives: Sequence[str], arguments: Mapping[str, Mapping[str, Any]], attempt: Attempt) -> Grade:
+def _grade_of_one(alternatives: Sequence[str], arguments: Arguments, attempt: Attempt) -> Grade:
     """Grades one labelled tool, for which any of the alternatives counts."""
     calls = [call for call in attempt.calls if call.tool in alternatives]
     if any(_is_right(call, arguments.get(call.tool, {})) for call in calls):
@@ -81,7 +82,7 @@ def _is_right(call: Call, labelled: Mapping[str, Any]) -> bool:
     return all(name in call.args and _agree(call.args[name], value) for name, value in labelled.items())
 
 
-def _grade_of_calls(calls: Sequence[Call], arguments: Mapping[str, Mapping[str, Any]]) -> Grade:
+def _grade_of_calls(calls: Sequence[Call], arguments: Arguments) -> Grade:
     """Grades calls of which none is right; the detail is about the last one."""
     last = calls[-1]
     what = last.error or f"arguments {dict(last.args)}, labelled {arguments.get(last.tool)}"

@@ -13,6 +13,9 @@ from callsheet.graphs.catalog.errors import near_names
 from callsheet.graphs.text.sanitizing import counted
 
 Wanted = tuple[tuple[str, ...], ...]
+Arguments = Mapping[str, Mapping[str, Any]]
+"""Arguments of a right call by the id of the tool."""
+_Entry = Mapping[str, Any]
 _Names = Mapping[str, Mapping[str, list[str]]]
 
 _FIELDS = ("id", "query", "agents", "tools", "skills", "arguments")
@@ -40,7 +43,7 @@ class LabelledQuery:
     agents: Wanted
     tools: Wanted = ()
     agents_from_tools: bool = False
-    arguments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    arguments: Arguments = field(default_factory=dict, hash=False)
     skills: Wanted = ()
 
 
@@ -123,7 +126,7 @@ def _query(number: int, line: str, names: _Names, catalog: Catalog) -> LabelledQ
     )
 
 
-def _labels(entry: Mapping[str, Any], kind: str, names: _Names) -> Wanted:
+def _labels(entry: _Entry, kind: str, names: _Names) -> Wanted:
     """Returns the labels of one kind: for each relevant item, the ids of its alternatives."""
     field = f"{kind}s"
     items = entry.get(field)
@@ -140,7 +143,7 @@ def _labels(entry: Mapping[str, Any], kind: str, names: _Names) -> Wanted:
     return tuple(labels)
 
 
-def _arguments(entry: Mapping[str, Any], tools: Wanted, names: _Names) -> Mapping[str, Mapping[str, Any]]:
+def _arguments(entry: _Entry, tools: Wanted, names: _Names) -> Arguments:
     """Returns the labelled arguments by the ids of their tools, which must be labelled too."""
     arguments = entry.get("arguments", {})
     if not isinstance(arguments, dict) or not all(isinstance(args, dict) for args in arguments.values()):
@@ -164,7 +167,7 @@ def _id(kind: str, name: str, names: _Names) -> str:
     return ids[0]
 
 
-def _entry(line: str) -> Mapping[str, Any]:
+def _entry(line: str) -> _Entry:
     """Reads a line as a JSON object; a field that is nearly the name of a known one is an error."""
     try:
         entry = json.loads(line)

@@ -46,15 +46,18 @@ def test_a_row_a_set(bench: Benchmark) -> None:
 
 
 def test_what_an_attacker_gains(bench: Benchmark) -> None:
-    """Its share of the selected tools, of the selections, how often a right tool is first, and the recall."""
+    """Its share of the selected tools, of the selections and of the first tools, and what is right of the others."""
     vectors, cases = vectors_of_this_run(), bench.cases("tool")
     alone = attack.figures_of(bench.catalog, cases, vectors)
-    assert (alone[:2], alone[3]) == ((0.0, 0.0), 1.0)
+    assert (alone[:3], alone[4]) == ((0.0, 0.0, 0.0), 1.0)
     made = {name: tools for name, tools, _ in attack.attacks(bench.catalog)}
     copies = made["copies of tools"]
     assert {tool.name for tool in copies} <= {tool.name for tool in bench.catalog.tools.values()}
     assert not any(tool.input_schema.get("required") for tool in made["sources of arguments"])
     only = Catalog(agents=(Agent(id=copies[0].agent, tools=copies),))
-    assert attack.figures_of(only, cases, vectors) == (1.0, 1.0, 0.0, 0.0)
+    assert attack.figures_of(only, cases, vectors) == (1.0, 1.0, 1.0, 0.0, 0.0)
+    assert (len(made["30 generic tools"]), len(made["8 generic tools"])) == (30, 8)
+    reworded = {tool.name: tool.description for tool in made["copies with 40 words exchanged"]}
+    assert reworded["locate_place"] == "Finds the coordinates of a place by its title."
     (first, *_, last) = attack.measure(bench, World(bench.catalog, vectors))["rows"]  # type: ignore[misc]
     assert (first[0], last[0]) == ("nothing", "sources of arguments")  # type: ignore[has-type]

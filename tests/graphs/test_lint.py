@@ -55,7 +55,7 @@ def test_a_catalog_without_fault_has_no_findings() -> None:
     assert lint(Catalog()) == ()
 
 
-def test_only_the_rules_that_are_named_look() -> None:
+def test_only_the_named_rules_are_applied() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES)
     catalog = Catalog(agents=(Agent(id="a", description="\u202e", tools=(Tool(agent="a", name="x"),)),))
     assert {finding.rule for finding in lint(catalog, rules=TRUST_RULES)} == {"hidden-text"}
@@ -101,7 +101,7 @@ def test_an_unknown_capability_is_found_with_the_nearest() -> None:
     assert f"did you mean {known!r}" in finding.message
 
 
-def test_what_could_not_be_loaded_is_found() -> None:
+def test_a_problem_of_loading_is_a_finding() -> None:
     problems = (Problem("a", "malformed", "entry 2 is not an object"), Problem("b.json", "malformed", "not valid JSON"))
     found = schema_rules.load_problem.findings(Subject(Catalog(agents=(Agent(id="a"),)), default_taxonomy(), problems))
     assert [(f.agent, f.message) for f in found] == [("a", "entry 2 is not an object"), ("", "b.json: not valid JSON")]
@@ -167,7 +167,9 @@ def test_a_broken_schema_is_found_with_its_place(finds: Finds, rule: Rule, schem
         ({"properties": {"x": {}}, "required": ["x", "y", "z"]}, "y, z is required and not described"),
     ],
 )
-def test_what_a_model_is_shown_in_another_form_is_said(finds: Finds, schema: dict[str, Any], said: str) -> None:
+def test_a_schema_that_a_model_is_shown_in_another_form_is_a_finding(
+    finds: Finds, schema: dict[str, Any], said: str
+) -> None:
     sound = taking(x={"type": "array", "items": {"type": "string"}}, y={"enum": ["a"]})
     [(agent, tool, message)] = finds(
         schema_rules.adapted_schema, a={"x": {"input_schema": schema}, "y": {"input_schema": sound}}
@@ -176,14 +178,14 @@ def test_what_a_model_is_shown_in_another_form_is_said(finds: Finds, schema: dic
     assert said in message
 
 
-def test_output_schemas_are_looked_at_too(finds: Finds) -> None:
+def test_output_schemas_are_checked_too(finds: Finds) -> None:
     broken = {"type": "objekt", "properties": {"x": {"$ref": "#/nowhere"}, "y": {"$ref": "#/nowhere"}}}
     for rule in (schema_rules.invalid_schema, schema_rules.unresolved_reference):
         [(_, _, message)] = finds(rule, a={"x": {"output_schema": broken}})
         assert message.startswith("its output schema")
 
 
-def test_a_reference_is_told_once_at_any_depth(finds: Finds) -> None:
+def test_a_broken_reference_is_reported_once_at_any_depth(finds: Finds) -> None:
     schema: dict[str, Any] = taking(x={"$ref": "#/nowhere"}, y={"$ref": "#/nowhere"})
     for _ in range(100):
         schema = {"items": schema}
@@ -360,7 +362,7 @@ def test_a_parameter_that_is_called_like_a_tool_is_ones_own(finds: Finds) -> Non
     assert shadowed(finds, "Set send_email only when asked.", input_schema=schema) == []
 
 
-def test_five_megabytes_are_looked_at(finds: Finds) -> None:
+def test_a_description_of_five_megabytes_is_checked(finds: Finds) -> None:
     text = "Adds 数字. " * 600_000
     for rule in (text_rules.shadowing, text_rules.hidden_text):
         assert finds(rule, a={"x": {"description": text}}) == []

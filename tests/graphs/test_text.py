@@ -227,7 +227,7 @@ def test_alternatives_of_the_root_are_one_object(key: str, *, referred: bool) ->
     assert shown.changes == ("the alternatives at its root are merged into one object",)
 
 
-def test_alternatives_that_only_require_are_said() -> None:
+def test_alternatives_that_only_require_are_listed_in_the_description() -> None:
     schema = {
         "type": "object",
         "properties": {"id": {}, "path": {}},

@@ -66,7 +66,7 @@ def test_a_dependency_cannot_point_nowhere() -> None:
         Catalog(agents=(Agent(id="a", tools=tools),))
 
 
-def test_what_comes_from_outside_cannot_be_changed(catalog: Catalog) -> None:
+def test_records_are_frozen(catalog: Catalog) -> None:
     with pytest.raises(ValidationError, match="frozen"):
         catalog.agents[0].id = "other"  # type: ignore[misc]
 
@@ -175,13 +175,13 @@ def test_toollinkos_of_another_form(tmp_path: Path, tools: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["nowhere.json", "no/such/folder", "a\0b", "~nobody-of-this-name/x", "x" * 5000, ""])
-def test_a_place_that_does_not_exist(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_path_that_does_not_exist_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(CatalogError, match=r"no catalog at|no manifest and no skill in this folder"):
         load(name)
 
 
-def test_what_is_no_source() -> None:
+def test_a_source_of_an_unknown_kind_is_refused() -> None:
     with pytest.raises(CatalogError, match=r"give an mcp\.json, a folder of manifests or module:object"):
         load()
     with pytest.raises(CatalogError, match="it is of type int"):
@@ -207,7 +207,7 @@ def entry(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "inputSchema": {"type": "object", "properties": {}}, **more}
 
 
-def test_a_manifest(tmp_path: Path) -> None:
+def test_a_manifest_is_one_agent_with_its_tools(tmp_path: Path) -> None:
     manifest = {
         "name": "math",
         "description": "Sums.",
@@ -232,7 +232,7 @@ def test_a_manifest(tmp_path: Path) -> None:
     assert [output.name for output in add.outputs] == ["sum"]
 
 
-def test_a_raw_recording(tmp_path: Path) -> None:
+def test_a_recording_of_a_server_is_read_as_a_manifest(tmp_path: Path) -> None:
     greeting = {"serverInfo": {"name": "x", "description": "Clocks."}, "instructions": "Say the zone."}
     recording = {"server": "time", "initialize": greeting, "tools": [entry("now")]}
     agent = load(write(tmp_path / "r.json", recording)).catalog.agent("time")

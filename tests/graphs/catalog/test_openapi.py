@@ -377,7 +377,7 @@ def test_of_parameters_without_a_name_or_an_end_the_operation_says_so() -> None:
     assert "refers to itself" in found.problems[0]
 
 
-def test_problems_of_one_kind_are_told_once() -> None:
+def test_problems_of_one_kind_are_reported_once() -> None:
     paths = {f"/p{number}": {"get": {"parameters": [{"in": "body", "name": "a"}]}} for number in range(50)}
     (problem,) = read_api(paths).problems
     assert problem.startswith("GET /p0, GET /p1, GET /p2 and 47 more: Parameter: in: ")

@@ -105,7 +105,7 @@ def test_tools_that_are_switched_off_stay_off(entry: dict[str, Any], offered: li
     assert unread(a={"command": "x", **entry}) == []
 
 
-def test_keys_without_meaning_here_are_said(tmp_path: Path) -> None:
+def test_keys_without_effect_are_reported(tmp_path: Path) -> None:
     local = {"command": "x", "autoApprove": ["y"], "timeout": 3, "headers": {}, "source": "custom"}
     remote = {"url": "https://h", "env": {"KEY": "k"}, "trust": True}
     kit = {"toolkit": "a.B", "icon": "x"}
@@ -136,7 +136,7 @@ def test_a_variable_of_another_program_never_reaches_a_server(variable: str, fie
 
 
 @pytest.mark.parametrize("variable", ["$MY_TOKEN", "%MY_TOKEN%", "{env:MY_TOKEN}"])
-def test_a_variable_in_the_form_of_another_program_is_said_without_its_value(variable: str) -> None:
+def test_a_variable_in_the_form_of_another_program_is_reported_without_its_value(variable: str) -> None:
     said = "a: the variable in {!r} is not filled in: write it as ${{NAME}} (in mcp.json)"
     local = {"command": "x", "args": ["-k", variable], "env": {"KEY": variable, "PRICE": "$5", "PASSWORD": "a$b"}}
     assert unread(a=local) == [said.format("args"), said.format("KEY")]

@@ -196,7 +196,7 @@ def test_a_skill_that_only_people_may_choose_is_left_out(tmp_path: Path) -> None
     assert ([skill.name for skill in loaded.catalog.skills], loaded.problems) == (["good"], ())
 
 
-def test_what_is_no_file_does_not_hang(tmp_path: Path) -> None:
+def test_a_pipe_in_place_of_a_skill_file_does_not_hang(tmp_path: Path) -> None:
     write(tmp_path, "good", GOOD)
     for name in ("fifo", "folder", "circle"):
         (tmp_path / name).mkdir()
@@ -227,7 +227,7 @@ def test_too_many_folders_leave_the_manifests_alone(tmp_path: Path, monkeypatch:
     assert "more than 20 folders" in loaded.problems[0].message
 
 
-def test_two_skills_of_one_name(tmp_path: Path) -> None:
+def test_the_second_skill_of_a_name_is_left_out_and_named(tmp_path: Path) -> None:
     for place in ("one", "two"):
         write(tmp_path, place, "---\nname: same\ndescription: d\n---\n")
     loaded = load(tmp_path)
@@ -281,6 +281,6 @@ def test_exports_keep_skills(tmp_path: Path) -> None:
     assert "uses" in to_graphml(catalog)
 
 
-def test_the_text_rules_read_skills() -> None:
+def test_hidden_characters_in_a_skill_are_a_finding() -> None:
     catalog = Catalog(skills=(Skill(name="a", description="d", text="Fill in the form. \U000e0041"),))
     assert [(finding.rule, finding.severity.value) for finding in lint(catalog)] == [("hidden-text", "error")]

@@ -112,7 +112,7 @@ def test_counts_add_up_in_a_file_without_values(tmp_path: Path) -> None:
     assert "u-4711" not in log.file.text()
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(TrustError, match="cannot be written"):
         ObservationLog(tmp_path / "file" / "observed.json").add({("a/b", "c/d", "e"): 1})

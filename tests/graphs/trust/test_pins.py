@@ -51,7 +51,7 @@ def test_the_first_answer_is_accepted_and_kept(book: PinBook) -> None:
     assert kinds(book, listed(TOOL)) == []
 
 
-def test_who_was_there_first_is_known(book: PinBook) -> None:
+def test_a_server_keeps_its_place_in_the_order_of_first_pins(book: PinBook) -> None:
     book.admit({"old": listed(TOOL)})
     content = json.loads(book.file.text())
     del content["servers"]["old"]["place"]  # as of an earlier version
@@ -81,7 +81,9 @@ def test_who_was_there_first_is_known(book: PinBook) -> None:
         (listed(TOOL, {"name": "more", "description": "Adds.\u202e"}), ["suspect"]),
     ],
 )
-def test_what_differs(book: PinBook, said: Listed, expected: list[str]) -> None:
+def test_each_kind_of_change_is_reported_and_looking_accepts_nothing(
+    book: PinBook, said: Listed, expected: list[str]
+) -> None:
     book.admit({"a": listed(TOOL)})
     assert kinds(book, said) == expected
     assert kinds(book, said) == expected  # looking at it accepts nothing
@@ -122,7 +124,7 @@ def test_a_tool_or_description_that_hides_characters_is_not_accepted_at_first_us
         (listed(TOOL, args=("y",)), ["command"]),
     ],
 )
-def test_what_was_accepted_is_the_new_pin(book: PinBook, said: Listed, then: list[str]) -> None:
+def test_an_accepted_change_is_the_new_pin(book: PinBook, said: Listed, then: list[str]) -> None:
     book.admit({"a": listed(TOOL)})
     book.accept(book.admit({"a": said})["a"].changes)
     assert kinds(book, said) == []
@@ -169,7 +171,7 @@ def test_books_that_are_written_at_once_lose_nothing(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"pins.json", "home"}
 
 
-def test_the_book_of_a_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_configuration_has_a_file_of_pins_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
     first, second = PinBook.of(tmp_path / "mcp.json"), PinBook.of(tmp_path / "other" / "mcp.json")
     assert str(first.file) != str(second.file)
