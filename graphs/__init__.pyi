@@ -5,25 +5,12 @@ from .capabilities.taxonomy import (
     read_taxonomy as read_taxonomy,
     shipped_taxonomy as shipped_taxonomy,
 )
-from .catalog.errors import (
-    CallsheetError as CallsheetError,
-    CatalogError as CatalogError,
-    Finding as Finding,
-    PlanError as PlanError,
-    RequestError as RequestError,
-    SettingsError as SettingsError,
-    Severity as Severity,
-    TrustError as TrustError,
-    UnknownNameError as UnknownNameError,
-)
 from .catalog.formats.manifests import (
     Problem as Problem,
     agent_from_listing as agent_from_listing,
     dump as dump,
 )
 from .catalog.formats.server_config import ServerConfig as ServerConfig
-from .catalog.loaded import CatalogSource as CatalogSource, Loaded as Loaded, SourceCatalog as SourceCatalog
-from .catalog.loading import load as load
 from .catalog.model import (
     Agent as Agent,
     Catalog as Catalog,
@@ -33,6 +20,17 @@ from .catalog.model import (
     Provenance as Provenance,
     Skill as Skill,
     Tool as Tool,
+)
+from .errors import (
+    CallsheetError as CallsheetError,
+    CatalogError as CatalogError,
+    Finding as Finding,
+    PlanError as PlanError,
+    RequestError as RequestError,
+    SettingsError as SettingsError,
+    Severity as Severity,
+    TrustError as TrustError,
+    UnknownNameError as UnknownNameError,
 )
 from .knowledge_graph import (
     KnowledgeGraph as KnowledgeGraph,
@@ -52,6 +50,8 @@ from .knowledge_graph import (
     used_by as used_by,
     walk as walk,
 )
+from .sources.loaded import CatalogSource as CatalogSource, Loaded as Loaded, SourceCatalog as SourceCatalog
+from .sources.loading import load as load
 from .text.json_schema import shown_schema as shown_schema
 from .text.sanitizing import (
     Hidden as Hidden,

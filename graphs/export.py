@@ -14,8 +14,8 @@ import networkx as nx
 from pydantic import TypeAdapter
 
 from callsheet.graphs.capabilities.taxonomy import Capability
-from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.model import Catalog, DependencyKind
+from callsheet.graphs.errors import SettingsError
 from callsheet.graphs.knowledge_graph import (
     Edge,
     KnowledgeGraph,

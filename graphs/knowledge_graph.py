@@ -19,8 +19,8 @@ from typing import Any, Literal, TypeAlias, cast
 import networkx as nx
 
 from callsheet.graphs.capabilities.taxonomy import Capability, shipped_capabilities
-from callsheet.graphs.catalog.errors import lookup
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Skill
+from callsheet.graphs.errors import lookup
 
 KnowledgeGraph: TypeAlias = "nx.MultiDiGraph[Any]"
 """Every node and every edge has the attribute ``kind``; the edges of dependencies have ``dependency`` too."""

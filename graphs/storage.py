@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol
 
-from callsheet.graphs.catalog.errors import CallsheetError, SettingsError, TrustError
+from callsheet.graphs.errors import CallsheetError, SettingsError, TrustError
 
 SHARED = "store:"  # begins the names of files in the shared store
 _NAME = re.compile(r"(?:[\w-][\w.-]{0,99}/)?[\w-][\w.-]{0,199}", re.ASCII)

@@ -44,7 +44,7 @@ from callsheet.agents.work.context import surroundings
 from callsheet.agents.work.open_arguments import siblings
 from callsheet.agents.work.step_results import step_results
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
-from callsheet.graphs.catalog.errors import needs_extra
+from callsheet.graphs.errors import needs_extra
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.plans import with_roster
 from callsheet.orchestrator.run.answers import asked_in_turn

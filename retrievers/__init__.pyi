@@ -1,4 +1,5 @@
 from .catalog_tools import CatalogTools as CatalogTools
+from .discovery import Discovery as Discovery, discover as discover
 from .evaluation.evaluator import (
     Evaluation as Evaluation,
     average_precision as average_precision,

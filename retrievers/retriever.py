@@ -16,7 +16,8 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from callsheet.graphs import Catalog, CatalogSource, Loaded, Policy, SettingsError, Taxonomy, User, load, shown
 from callsheet.graphs.trust.policy import counts_outcomes
-from callsheet.retrievers.capabilities import Assignments, Discovery, assign_capabilities, discover
+from callsheet.retrievers.capabilities import Assignments, assign_capabilities
+from callsheet.retrievers.discovery import Discovery, discover
 from callsheet.retrievers.index.embedding import EMBEDDED
 from callsheet.retrievers.index.minilm_embeddings import embeddings_of
 from callsheet.retrievers.index.node_texts import Changes, Progress, VectorIndex
@@ -212,7 +213,7 @@ class AgentGraphRetriever(BaseRetriever):
             return assign_capabilities(visible.catalog, visible.capabilities)
 
     def discover(self, query: str, *, budget: int = 5, **changes: Any) -> Discovery:
-        """Finds a few tools for a request by its capabilities; see ``capabilities.discover``."""
+        """Finds a few tools for a request by its capabilities; see ``discover``."""
         with self._searching() as visible:
             return discover(visible, query, budget=budget, **self._of_user(changes))
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 
 from callsheet.graphs import Agent, Catalog, Skill, Tool, UnknownNameError, shown, split_name
-from callsheet.graphs.catalog.errors import near_names
+from callsheet.graphs.errors import near_names
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.index.embedding import shared_tokenizer

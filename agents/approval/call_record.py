@@ -20,7 +20,7 @@ from callsheet.agents.calls.review import TOOK_EFFECT
 from callsheet.agents.calls.tool_result import artifact_of
 from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.secrets import without_secrets
-from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.trust.open_calls import CallLedger, OpenCall, Verdict
 from callsheet.graphs.trust.pins import digest
 

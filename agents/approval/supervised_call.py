@@ -40,8 +40,8 @@ from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.registry.tool_registry import AGREED, Assurance, ToolRegistry
 from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError
-from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy
+from callsheet.graphs.errors import CallsheetError, SettingsError
 from callsheet.graphs.text.json_schema import shown_form
 from callsheet.graphs.trust.open_calls import OpenCall, Verdict
 

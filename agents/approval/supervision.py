@@ -10,8 +10,8 @@ from callsheet.agents.approval.questions import OFFERED
 from callsheet.agents.calls.review import DecisionType
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.safety.secrets import RunSecrets
-from callsheet.graphs.catalog.errors import SettingsError, UnknownNameError, near_names
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy
+from callsheet.graphs.errors import SettingsError, UnknownNameError, near_names
 from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.graphs.trust.open_calls import CallLedger
 

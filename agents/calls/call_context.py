@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.errors import SettingsError
 
 _PREFIX = "CALLSHEET_LIMIT_"
 _SHARED = frozenset(("calls", "starts", "failures", "pause", "warm"))

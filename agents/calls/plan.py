@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Effect, Kind
-from callsheet.graphs.catalog.errors import CallsheetError, PlanError
+from callsheet.graphs.errors import CallsheetError, PlanError
 
 
 class Question(BaseModel):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents.calls.question_text import shown_value
-from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.errors import CallsheetError
 
 DecisionType = Literal["approve", "edit", "reject", "respond"]
 TOOK_EFFECT = "A person says that this call took effect; what it answered is not known."

@@ -25,7 +25,7 @@ from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import get_runtime
 
-from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.process_identity import ProcessIdentity
 
 # LangGraph passes the saver to code inside a node under this key; there is no public accessor.

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.messages.ai import add_usage
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.errors import SettingsError
 
 _CALLS = "model_calls"
 _MILLION = 1_000_000

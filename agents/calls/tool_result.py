@@ -20,7 +20,7 @@ from typing import Any, Literal
 from langchain_core.messages import ToolCall, ToolMessage
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.graphs.catalog.errors import CatalogError
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
 from callsheet.graphs.text.sanitizing import clean, visible
 

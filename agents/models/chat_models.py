@@ -20,7 +20,7 @@ from pydantic import SecretStr
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
-from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
+from callsheet.graphs.errors import CallsheetError, SettingsError
 from callsheet.graphs.text.sanitizing import MASK
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.work.context import NAME, Brief, listed
 from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.worker_agent import carry_out
-from callsheet.graphs.catalog.errors import PlanError, SettingsError
 from callsheet.graphs.catalog.model import Catalog, Parameter, Tool
+from callsheet.graphs.errors import PlanError, SettingsError
 from callsheet.graphs.text.sanitizing import shown, split_name
 from callsheet.graphs.text.words import clause_spans, parts_of, tokens
 

@@ -21,9 +21,9 @@ from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.work.context import Brief, synthesize
 from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.worker_agent import carry_out
-from callsheet.graphs.catalog.errors import CallsheetError, PlanError
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.names import NamedTools, named_tools
+from callsheet.graphs.errors import CallsheetError, PlanError
 
 
 def _reference(value: object) -> Any:

@@ -33,9 +33,9 @@ from callsheet.agents.planning.planner import (
     unresolved,
 )
 from callsheet.agents.work.context import plan_lines, reports
-from callsheet.graphs.catalog.errors import PlanError
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.names import named_tools
+from callsheet.graphs.errors import PlanError
 
 
 class Revision(BaseModel):

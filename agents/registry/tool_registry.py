@@ -22,11 +22,11 @@ from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listi
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.in_process import InProcess, is_foreign
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.graphs.catalog.errors import CallsheetError, CatalogError
 from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPolicy, ServerConfig
-from callsheet.graphs.catalog.loaded import CatalogSource, Loaded
-from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.errors import CallsheetError, CatalogError
+from callsheet.graphs.sources.loaded import CatalogSource, Loaded
+from callsheet.graphs.sources.loading import load
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.graphs.text.sanitizing import listed, shown
 from callsheet.graphs.trust.changes import news_of

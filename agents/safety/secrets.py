@@ -18,8 +18,8 @@ from urllib.parse import quote, quote_plus
 from weakref import WeakSet
 
 from callsheet.agents.calls.tool_result import Outcome
-from callsheet.graphs.catalog.errors import CallsheetError, CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.errors import CallsheetError, CatalogError
 from callsheet.graphs.text.sanitizing import MASK, is_secret_name, secrets_in, without_hidden
 
 _SHORTEST, _MOST_RUNS = 6, 1_000

@@ -33,12 +33,12 @@ from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.agents.servers.transport.refusals import BUSY, busy, elsewhere, misled, status_of
 from callsheet.agents.servers.transport.stdio import ChildProcess
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import NOT_CALLABLE, Problem
 from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parsed
 from callsheet.graphs.catalog.formats.openapi_operations import META, Api, HttpCall, api_of, id_of, is_json
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
-from callsheet.graphs.catalog.loaded import SourceCatalog, joined
+from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.sources.loaded import SourceCatalog, joined
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
 from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.trust.consent import with_trust

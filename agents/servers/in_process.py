@@ -34,8 +34,8 @@ from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Media, Outcome, capped, failed
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.sanitizing import clean, storable, visible
 
 _T = TypeVar("_T")

@@ -24,8 +24,8 @@ from callsheet.agents.calls.tool_result import Fault, KeptResults, Kind, Outcome
 from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_outcome, read_request
 from callsheet.agents.servers.oauth.addresses import page_hint
 from callsheet.agents.servers.session import Session
-from callsheet.graphs.catalog.errors import CallsheetError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.text.sanitizing import clean, counted, shown
 
 Key = tuple[str, str, str]

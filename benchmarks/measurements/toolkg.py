@@ -19,7 +19,7 @@ from callsheet.graphs import Taxonomy, load, shipped_taxonomy
 from callsheet.graphs.capabilities.taxonomy import SHIPPED
 from callsheet.retrievers import AgentGraphRetriever
 from callsheet.retrievers.capabilities import Assignments
-from callsheet.retrievers.capabilities.discovery import AGENTS, CUT, WEIGHT
+from callsheet.retrievers.discovery import AGENTS, CUT, WEIGHT
 from callsheet.retrievers.evaluation.evaluator import recall
 
 LABELS = Path(__file__).parents[1] / "sets" / "capability_labels.json"

@@ -13,8 +13,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from callsheet.graphs.catalog.errors import CatalogError, lookup, near_names
 from callsheet.graphs.catalog.model import Name, Record
+from callsheet.graphs.errors import CatalogError, lookup, near_names
 from callsheet.graphs.text.regular_files import read_regular
 
 Phrase = Annotated[str, StringConstraints(min_length=1, max_length=400, pattern=r"\S")]

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from callsheet.graphs.catalog.errors import CatalogError, lookup, near_names
+from callsheet.graphs.errors import CatalogError, lookup, near_names
 from callsheet.graphs.text.sanitizing import counted
 
 Name = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]

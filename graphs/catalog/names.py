@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from callsheet.graphs.catalog.errors import near_ids
 from callsheet.graphs.catalog.model import Catalog
+from callsheet.graphs.errors import near_ids
 from callsheet.graphs.text.sanitizing import shown
 
 _SEPARATORS = re.compile(r"[^a-z0-9]+")

@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from callsheet.graphs.catalog.errors import CatalogError, near_names
 from callsheet.graphs.catalog.formats.manifests import AMBIGUOUS, Problem
 from callsheet.graphs.catalog.model import Agent, Dependency, Skill, Tool
+from callsheet.graphs.errors import CatalogError, near_names
 
 _CODE = re.compile(r"`(?=[^`\s]{0,199}(?:[_/-]|[a-z][A-Z]))([^`\s]{1,200})`")
 """A code span that may name a tool: a word without a separator or an inner capital (``fetch``) may be any function."""

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, TypeAlias
 
 from pydantic import NonNegativeInt, PositiveInt, TypeAdapter
 
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog, DependencyKind, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
 
 Seen = tuple[str, str, str]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from callsheet.graphs.capabilities.taxonomy import Taxonomy, default_taxonomy
-from callsheet.graphs.catalog.errors import Finding
-from callsheet.graphs.catalog.loaded import CatalogSource
-from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.dependencies import Proposal
+from callsheet.graphs.errors import Finding
 from callsheet.graphs.lint import schema_rules, text_rules
 from callsheet.graphs.lint.lint_rule import Remark, Rule, Subject, rule
+from callsheet.graphs.sources.loaded import CatalogSource
+from callsheet.graphs.sources.loading import load
 
 __all__ = ["RULES", "TRUST_RULES", "Remark", "Rule", "Subject", "lint", "rule"]
 

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from callsheet.graphs.capabilities.taxonomy import Taxonomy
-from callsheet.graphs.catalog.errors import Finding, Severity
 from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
+from callsheet.graphs.errors import Finding, Severity
 from callsheet.graphs.text.sanitizing import escaped
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from callsheet.graphs.catalog.errors import Severity, near_names
 from callsheet.graphs.catalog.formats.manifests import AMBIGUOUS, UNREAD
 from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.errors import Severity, near_names
 from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, knowledge_graph
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
 from callsheet.graphs.text.json_schema import NAMED, keywords, pointed

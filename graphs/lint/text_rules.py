@@ -10,8 +10,8 @@ from itertools import chain
 
 import networkx as nx
 
-from callsheet.graphs.catalog.errors import Severity
 from callsheet.graphs.catalog.model import SKILLS, Tool
+from callsheet.graphs.errors import Severity
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
 from callsheet.graphs.text.sanitizing import LONGEST_TEXT, Hidden, hidden_in, shown, split_name, strings_in
 

@@ -2,7 +2,7 @@
 
 import logging
 
-from callsheet.graphs.catalog.errors import needs_extra as _needs_extra
+from callsheet.graphs.errors import needs_extra as _needs_extra
 
 try:
     import rdflib as _rdflib  # noqa: F401

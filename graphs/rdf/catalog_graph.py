@@ -15,8 +15,8 @@ from rdflib.namespace import ClosedNamespace
 from rdflib.term import Node
 
 from callsheet.graphs.capabilities.taxonomy import Capability
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Skill, Tool
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.export import json_text, key, key_of
 from callsheet.graphs.knowledge_graph import Relation, detailed_graph, field_node
 from callsheet.graphs.text.sanitizing import clean, counted, encodable

@@ -18,8 +18,8 @@ from rdflib.parser import InputSource
 from rdflib.plugins.serializers import jsonld
 
 from callsheet.graphs.capabilities.taxonomy import Capability
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Catalog
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.rdf.catalog_graph import BASE, CS, DOCUMENTS, PREFIXES, TERMS, from_graph, to_graph
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.regular_files import read_regular

@@ -15,8 +15,8 @@ from rdflib.query import ResultRow
 from rdflib.term import Node
 
 from callsheet.graphs.capabilities.taxonomy import Capability
-from callsheet.graphs.catalog.errors import CallsheetError, CatalogError, Finding, Severity
 from callsheet.graphs.catalog.model import Catalog
+from callsheet.graphs.errors import CallsheetError, CatalogError, Finding, Severity
 from callsheet.graphs.rdf.catalog_graph import CS, from_graph, to_graph
 from callsheet.graphs.rdf.serialization import graph_of_file
 

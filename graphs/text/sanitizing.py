@@ -12,7 +12,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
-from callsheet.graphs.catalog.errors import CatalogError, RequestError, SettingsError
+from callsheet.graphs.errors import CatalogError, RequestError, SettingsError
 from callsheet.graphs.text.regex import linear
 
 if TYPE_CHECKING:

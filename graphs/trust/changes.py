@@ -10,8 +10,8 @@ from difflib import SequenceMatcher
 from itertools import groupby, zip_longest
 from typing import Any
 
-from callsheet.graphs.catalog.errors import Finding, Severity
 from callsheet.graphs.catalog.formats.manifests import Problem
+from callsheet.graphs.errors import Finding, Severity
 from callsheet.graphs.text.sanitizing import escaped, one_line
 from callsheet.graphs.trust.pins import Change
 

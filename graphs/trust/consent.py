@@ -13,19 +13,17 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from callsheet.graphs.catalog.errors import TrustError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
-from callsheet.graphs.catalog.model import Record, Tool
+from callsheet.graphs.catalog.labels import key_of
+from callsheet.graphs.catalog.model import Catalog, Record, Tool
+from callsheet.graphs.errors import TrustError
 from callsheet.graphs.storage import StoredFile, StoreError, state_file, yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.graphs.trust.harm import harm_of
 from callsheet.graphs.trust.pins import digest, server_identity
 from callsheet.graphs.trust.variables import given_by
-
-if TYPE_CHECKING:
-    from callsheet.graphs.catalog.loaded import Loaded
 
 _COMMANDS, _FOLDERS, _SPECIFICATIONS = "start these commands", "read these folders", "read these specifications"
 _TOOLKITS = "import these toolkits"
@@ -182,11 +180,11 @@ class Marked:
     tools: tuple[str, ...]
 
 
-def believable(loaded: Loaded) -> dict[str, Marked]:
+def believable(catalog: Catalog, connections: Mapping[str, object]) -> dict[str, Marked]:
     """The servers and specifications that mark tools as read-only, by agent."""
     marked: dict[str, Marked] = {}
-    for agent in loaded.catalog.agents:
-        server = loaded.connections.get(agent.id)
+    for agent in catalog.agents:
+        server = connections.get(agent.id)
         if not isinstance(server, ServerConfig) or server.transport not in _MARKING:
             continue
         tools = [tool.name for tool in agent.tools if harm_of(tool, trusted=True) == "none"]
@@ -271,20 +269,18 @@ class _File(Record):
 class StandingApprovals:
     """The standing approvals of one user (as in ``StandingApproval``) in one catalog; each look reads the file."""
 
-    loaded: Loaded
+    label: str
     user: str | None = ""
 
     @classmethod
-    def of(cls, loaded: Loaded, user: str | None = "") -> StandingApprovals | None:
+    def of(cls, label: str, user: str | None = "") -> StandingApprovals | None:
         """Those of a catalog; None for a catalog in memory. All else reads files, and may wait."""
-        return cls(loaded, user) if loaded.label else None
+        return cls(label, user) if label else None
 
     @cached_property
     def file(self) -> StoredFile:
         """Their file, in the shared store or else in the user's data folder."""
-        from callsheet.graphs.catalog.loaded import key_of  # which imports policies
-
-        return state_file(f"allowed/{key_of(self.loaded.label)}.json")
+        return state_file(f"allowed/{key_of(self.label)}.json")
 
     def entries(self) -> tuple[StandingApproval, ...]:
         """Those of all users, in the order in which they were given; a TrustError if the file cannot be read."""

@@ -15,8 +15,9 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
-from callsheet.graphs.catalog.errors import TrustError, UnknownNameError
+from callsheet.graphs.catalog.labels import key_of
 from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.errors import TrustError, UnknownNameError
 from callsheet.graphs.process_identity import ProcessIdentity
 from callsheet.graphs.storage import StoredFile, state_file
 
@@ -113,8 +114,6 @@ class CallLedger:
     @cached_property
     def file(self) -> StoredFile:
         """Its file, in the shared store or else in the user's data folder."""
-        from callsheet.graphs.catalog.loaded import key_of  # which imports policies
-
         return state_file(f"calls/{key_of(self.label)}.json")
 
     def entries(self) -> tuple[OpenCall, ...]:

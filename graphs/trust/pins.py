@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from callsheet.graphs.catalog.errors import CatalogError, TrustError
 from callsheet.graphs.catalog.formats.manifests import Entries, name_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.errors import CatalogError, TrustError
 from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
 from callsheet.graphs.text.sanitizing import Hidden, hidden_in, masked, one_line, strings_in
 from callsheet.graphs.trust.variables import covered, given_by

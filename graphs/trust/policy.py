@@ -16,8 +16,8 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from callsheet.graphs.capabilities.taxonomy import SHIPPED, shipped_taxonomy
-from callsheet.graphs.catalog.errors import CatalogError, Finding, SettingsError, Severity
 from callsheet.graphs.catalog.model import SKILLS, Agent, Catalog, Name, Record, Skill, Tool
+from callsheet.graphs.errors import CatalogError, Finding, SettingsError, Severity
 from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.text.sanitizing import counted, normalized, shown
 

@@ -28,7 +28,7 @@ from callsheet.agents.servers.catalogs.python_objects import part_of_tools
 from callsheet.agents.servers.in_process import APP, TOOL_MODEL
 from callsheet.graphs import CallsheetError, SourceCatalog
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.catalog.loaded import joined
+from callsheet.graphs.sources.loaded import joined
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import bounded, check_type, error_lines
 from callsheet.graphs.trust.policy import READ_ONLY

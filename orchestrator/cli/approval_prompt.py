@@ -12,8 +12,8 @@ import click
 
 from callsheet.agents.calls.question_text import inexact, shown_text, shown_value, whole_value
 from callsheet.agents.calls.review import TOOK_EFFECT, AnswerError, DecisionType, decided, each_call, flat
-from callsheet.graphs.catalog.errors import TrustError
-from callsheet.graphs.catalog.loading import starts_in
+from callsheet.graphs.errors import TrustError
+from callsheet.graphs.sources.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
 from callsheet.graphs.text.sanitizing import one_line
 from callsheet.graphs.trust.consent import Agreements, believable, believed, doing
@@ -290,7 +290,7 @@ def ask_trust(loaded: Loaded, *, yes: bool) -> bool:
     known = agreements.known()
     new = {
         agent: marked
-        for agent, marked in believable(loaded).items()
+        for agent, marked in believable(loaded.catalog, loaded.connections).items()
         if not (loaded.trusts(agent) or known & {believed(marked.server), believed(marked.server, yes=False)})
     }
     if not new:

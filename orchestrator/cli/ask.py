@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.agents.calls.review import flat
-from callsheet.graphs.catalog.errors import TrustError
+from callsheet.graphs.errors import TrustError
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.cli import output

@@ -31,8 +31,7 @@ from callsheet.orchestrator.cli.shared_options import (
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal
-    from callsheet.retrievers import Selection
-    from callsheet.retrievers.capabilities import Discovery
+    from callsheet.retrievers import Discovery, Selection
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _MOST = 20

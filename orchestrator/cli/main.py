@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from callsheet.graphs.catalog.errors import CallsheetError
+from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.storage import cure_of, is_full
 from callsheet.graphs.text.sanitizing import shown
 from callsheet.orchestrator.cli.ask import ask

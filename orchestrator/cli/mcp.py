@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from platformdirs import user_config_path
 
-from callsheet.graphs.catalog.errors import CatalogError, SettingsError
+from callsheet.graphs.errors import CatalogError, SettingsError
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
@@ -220,7 +220,7 @@ def install(client: str, catalogs: tuple[str, ...], *, dry_run: bool, yes: bool,
     Example:
       callsheet mcp install --client claude-code --catalog servers.json
     """
-    from callsheet.graphs.catalog.loading import starts_in
+    from callsheet.graphs.sources.loading import starts_in
 
     named = list(map(_absolute, catalogs_of(catalogs)))
     starts = [f"\n  {start}" for catalog in named for start in starts_in(catalog)]

@@ -16,7 +16,7 @@ from rich.status import Status
 from rich.table import Column, Table
 
 from callsheet.agents.calls.review import flat
-from callsheet.graphs.catalog.errors import Finding, Severity
+from callsheet.graphs.errors import Finding, Severity
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.approval_prompt import approve_all
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from callsheet.graphs.catalog.model import Catalog
     from callsheet.graphs.dependencies import Proposal
     from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation
-    from callsheet.retrievers import Evaluation, Selection
-    from callsheet.retrievers.capabilities import Assignments, Discovery
+    from callsheet.retrievers import Discovery, Evaluation, Selection
+    from callsheet.retrievers.capabilities import Assignments
 
 WIDEST, GREY = 100, "bright_black"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from callsheet.graphs.catalog.errors import Finding, SettingsError, Severity, lookup
+from callsheet.graphs.errors import Finding, SettingsError, Severity, lookup
 from callsheet.graphs.text.sanitizing import counted, one_line, shown
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
 from callsheet.graphs.trust.consent import Agreements, StandingApprovals, believable, believed
@@ -215,13 +215,17 @@ def trust(context: click.Context, options: CatalogOptions) -> int:
 
 
 def _report_trust(options: CatalogOptions, loaded: Loaded, done: int = 0) -> int:
-    standing, known = StandingApprovals.of(loaded), Agreements().known()
+    standing, known = StandingApprovals.of(loaded.label), Agreements().known()
     tools, lines = _nameable(loaded), list[str]()
     allowed = [
         {**one.model_dump(), "holds": one.id in tools and loaded.pin(tools[one.id]) == one.digest}
         for one in (standing.entries() if standing else ())
     ]
-    servers = [agent for agent, marked in believable(loaded).items() if believed(marked.server) in known]
+    servers = [
+        agent
+        for agent, marked in believable(loaded.catalog, loaded.connections).items()
+        if believed(marked.server) in known
+    ]
     for one in allowed:
         whose = f" for {one['user'] or 'clients without sign-in'}" if one["user"] != "" else ""
         changed = "" if one["holds"] else "; it has changed, so it is asked about"
@@ -261,7 +265,7 @@ def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> in
       callsheet trust allow git/git_log --catalog mcp.json
     """
     loaded = options.open(known=True)
-    servers, known = believable(loaded), _nameable(loaded)
+    servers, known = believable(loaded.catalog, loaded.connections), _nameable(loaded)
     agents: list[str] = []
     tools: list[Tool] = []
     for one in ids:
@@ -273,7 +277,7 @@ def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> in
             raise SettingsError(
                 f"{one!r} marks no tool as read-only, so there is nothing to trust: allow its tools by name"
             )
-    standing = StandingApprovals.of(loaded, user or "")
+    standing = StandingApprovals.of(loaded.label, user or "")
     if standing is None:
         raise SettingsError("the catalog is not a file, so nothing can be allowed for it")
     if not options.yes:
@@ -304,7 +308,7 @@ def revoke(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> i
       callsheet trust revoke git/git_log --catalog mcp.json
     """
     loaded = options.open(known=True)
-    standing, servers = StandingApprovals.of(loaded, user or ""), believable(loaded)
+    standing, servers = StandingApprovals.of(loaded.label, user or ""), believable(loaded.catalog, loaded.connections)
     done = standing.revoke(ids, everybody=user is None) if standing else 0
     done += Agreements().remove(believed(servers[one].server) for one in ids if one in servers)
     return _report_trust(options, loaded, 0 if done else 1)

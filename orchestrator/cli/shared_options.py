@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from callsheet.graphs.catalog.errors import SettingsError
 from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
+from callsheet.graphs.errors import SettingsError
 from callsheet.graphs.text.sanitizing import shown
 from callsheet.orchestrator.run.process.environment import Environment
 

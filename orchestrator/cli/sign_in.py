@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from callsheet.graphs.catalog.errors import SettingsError, lookup
 from callsheet.graphs.catalog.formats.server_config import is_address
-from callsheet.graphs.catalog.loading import servers_in
+from callsheet.graphs.errors import SettingsError, lookup
+from callsheet.graphs.sources.loading import servers_in
 from callsheet.orchestrator.cli.browser import open_privately
 from callsheet.orchestrator.cli.shared_options import catalog_option, catalogs_of, json_option, report, together
 

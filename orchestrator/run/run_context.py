@@ -107,7 +107,7 @@ def anonymous_client() -> bool:
 
 def standing_approvals(loaded: Loaded) -> StandingApprovals | None:
     """What the user of the current run has approved for good; unauthenticated clients share theirs, and no others."""
-    return StandingApprovals.of(loaded, None if anonymous_client() else caller().id)
+    return StandingApprovals.of(loaded.label, None if anonymous_client() else caller().id)
 
 
 def call_ledger(loaded: Loaded) -> CallLedger:

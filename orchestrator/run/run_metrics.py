@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from callsheet.graphs.catalog.errors import SettingsError, needs_extra
+from callsheet.graphs.errors import SettingsError, needs_extra
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric

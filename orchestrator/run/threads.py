@@ -43,7 +43,7 @@ class Threads:
     @classmethod
     def of(cls, loaded: Loaded) -> Threads:
         """The threads of a catalog, in the user's data folder; it is the same if its sources are (``key_of``)."""
-        from callsheet.graphs.catalog.loaded import key_of
+        from callsheet.graphs.catalog.labels import key_of
 
         return cls(_all() / key_of(loaded.label))
 

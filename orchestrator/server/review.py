@@ -107,7 +107,7 @@ class ReviewRoutes:
         return [one for one in (standing.own() if standing else ()) if visible.may_see(one.id)]
 
     def _standing(self, visible: VisibleCatalog) -> StandingApprovals | None:
-        return StandingApprovals.of(visible.loaded, visible.user.id or ("" if self._anonymous else None))
+        return StandingApprovals.of(visible.loaded.label, visible.user.id or ("" if self._anonymous else None))
 
     def _refusal(self, visible: VisibleCatalog, part: Part) -> str:
         """Why this user may not decide; empty if the user may. What one has allowed, one may revoke."""

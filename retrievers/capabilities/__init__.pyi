@@ -5,4 +5,3 @@ from .capability_index import (
     assign_capabilities as assign_capabilities,
     with_capabilities as with_capabilities,
 )
-from .discovery import Discovery as Discovery, discover as discover

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 from callsheet.graphs import CallsheetError, CatalogError, Problem
-from callsheet.graphs.catalog.errors import needs_extra
+from callsheet.graphs.errors import needs_extra
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import clean, hidden_in, is_secret_name, one_line, secrets_in
 from callsheet.retrievers.documents import document_formats

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from callsheet.graphs import CallsheetError, Catalog
-from callsheet.graphs.catalog.errors import near_names
+from callsheet.graphs.errors import near_names
 from callsheet.graphs.text.sanitizing import counted
 
 Wanted = tuple[tuple[str, ...], ...]

@@ -20,7 +20,7 @@ import bm25s
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.errors import SettingsError
 from callsheet.graphs.storage import replace_bytes
 from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.index.embedding import Embedder, embedder_name, encode, encode_spans

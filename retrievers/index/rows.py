@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.graphs.catalog.errors import SettingsError
+from callsheet.graphs.errors import SettingsError
 from callsheet.graphs.storage import cache_folder, private_file
 
 if TYPE_CHECKING:

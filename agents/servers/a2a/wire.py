@@ -18,8 +18,8 @@ from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction, hide_in_logs, named_in, of_server, origin
 from callsheet.agents.servers.transport.http import BoundedHttpClient
-from callsheet.graphs.catalog.errors import needs_extra
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.errors import needs_extra
 
 try:
     from a2a import types

@@ -23,10 +23,10 @@ from callsheet.agents.servers.catalogs.python_objects import called, doc_of, ent
 from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
 from callsheet.agents.servers.in_process import InProcess, in_thread
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.graphs.catalog.errors import CallsheetError, CatalogError, near_names
 from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.catalog.loaded import SourceCatalog, joined
+from callsheet.graphs.errors import CallsheetError, CatalogError, near_names
+from callsheet.graphs.sources.loaded import SourceCatalog, joined
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import error_lines
 from callsheet.graphs.trust.pins import PinBook

@@ -23,10 +23,10 @@ from pydantic import BaseModel
 
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault, Keep, Kind, Outcome, capped, failed, text_of
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import Entries, Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import StoredFile, cache_file, file_named
 from callsheet.graphs.text.sanitizing import clean, one_line, shown, visible
 from callsheet.graphs.trust.pins import hides_text

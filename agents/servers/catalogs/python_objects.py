@@ -17,10 +17,10 @@ from callsheet.agents.servers.a2a.agent import A2AAgent, connection, id_of
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.in_process import InProcess, description_of, tool_of_app
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import Problem, agent_from_listing
-from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
 from callsheet.graphs.catalog.model import Catalog
+from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.sources.loaded import Loaded, SourceCatalog, joined
 
 _ACCEPTED = (
     "a Catalog, a LangChain tool, a function with a docstring, a toolkit, a LangGraph app or another runnable, an "

@@ -9,9 +9,9 @@ from typing import Any
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing, resources_of
 from callsheet.graphs.catalog.formats.manifests import Difference, Problem, agent_from_listing, name_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.catalog.loaded import Loaded, SourceCatalog, joined
-from callsheet.graphs.catalog.loading import load
 from callsheet.graphs.catalog.model import Agent, Provenance
+from callsheet.graphs.sources.loaded import Loaded, SourceCatalog, joined
+from callsheet.graphs.sources.loading import load
 from callsheet.graphs.trust.changes import problems_of
 from callsheet.graphs.trust.pins import Admitted, Change, Listed, PinBook, digests, everything
 

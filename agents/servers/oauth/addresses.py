@@ -7,7 +7,7 @@ from contextlib import suppress
 from urllib.parse import quote
 
 from callsheet.agents.safety.secrets import of_this_machine, origin
-from callsheet.graphs.catalog.errors import CatalogError, SettingsError
+from callsheet.graphs.errors import CatalogError, SettingsError
 
 PAGE, VARIABLE = "/callsheet/sign-in", "CALLSHEET_URL"
 CALLBACK = f"{PAGE}/callback"

@@ -44,7 +44,7 @@ from callsheet.agents.servers.oauth.stored_tokens import (
     encrypted,
 )
 from callsheet.agents.servers.transport.http import BoundedHttpClient
-from callsheet.graphs.catalog.errors import CallsheetError, SettingsError
+from callsheet.graphs.errors import CallsheetError, SettingsError
 from callsheet.graphs.storage import state_file
 from callsheet.graphs.text.sanitizing import shown
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import origin
-from callsheet.graphs.catalog.errors import CallsheetError, SettingsError, needs_extra
+from callsheet.graphs.errors import CallsheetError, SettingsError, needs_extra
 from callsheet.graphs.storage import state_file
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""The formats that a catalog can be read from; ``graphs.catalog.loading`` selects the format of a source."""
+"""The formats that a catalog can be read from; ``graphs.sources.loading`` selects the format of a source."""

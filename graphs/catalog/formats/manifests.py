@@ -13,8 +13,8 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, Field
 
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Name, Record, Tool
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.regular_files import read_regular

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import parse_json, read_yaml
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.json_schema import JsonObject, pointed
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.regular_files import read_regular

@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field
 
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.openapi_documents import Document, list_of, object_of
 from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.sanitizing import counted, encodable, storable
 

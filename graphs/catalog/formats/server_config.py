@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import UNREAD, Problem, read_env_file
 from callsheet.graphs.catalog.model import Record
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.sanitizing import clean

@@ -12,9 +12,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import UNREAD, BoundError, Problem, read_yaml
 from callsheet.graphs.catalog.model import Skill
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.text.sanitizing import clean, shown
 

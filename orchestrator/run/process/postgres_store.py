@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from urllib.parse import parse_qsl
 
 from callsheet.graphs import SettingsError, TrustError
-from callsheet.graphs.catalog.errors import needs_extra
+from callsheet.graphs.errors import needs_extra
 from callsheet.graphs.storage import SHARED, StoreError
 
 if TYPE_CHECKING:

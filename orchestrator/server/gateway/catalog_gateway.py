@@ -31,8 +31,8 @@ from callsheet.agents.approval.supervised_call import examined
 from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
 from callsheet.agents.servers.session_pool import LATE
 from callsheet.graphs import Catalog, Loaded, SettingsError, Tool, UnknownNameError, User, shown
-from callsheet.graphs.catalog.errors import near_ids
 from callsheet.graphs.catalog.names import named_tools
+from callsheet.graphs.errors import near_ids
 from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
@@ -320,7 +320,7 @@ class Gateway:
             raise UnknownNameError(f"tool {tool_id!r} cannot be called: {why}")
         (bound,) = registry.bind([tool_id], caller.session, user=caller.user).values()
         secrets = registry.secrets.of(caller.session)
-        standing = StandingApprovals.of(registry.loaded, caller.user.id)
+        standing = StandingApprovals.of(registry.loaded.label, caller.user.id)
         ledger = self._ledger(caller)
         supervision = Supervision("", self._approval, registry, secrets, notice=False, standing=standing, ledger=ledger)
         call = partial(self._supervised, bound, arguments, supervision)

@@ -31,7 +31,7 @@ from starlette.routing import Route
 from callsheet.agents import ApprovalPolicy, ToolRegistry
 from callsheet.agents.servers.oauth.addresses import serve_at
 from callsheet.graphs import CallsheetError, Loaded, SettingsError, User, shown
-from callsheet.graphs.catalog.errors import needs_extra
+from callsheet.graphs.errors import needs_extra
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
 from callsheet.orchestrator.run.run_context import user_of
 from callsheet.orchestrator.run.settings import Settings

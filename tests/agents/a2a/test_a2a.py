@@ -19,7 +19,7 @@ from a2a_server import Clerk, answering, clerk, free_port
 from callsheet import A2AAgent, CatalogError, Settings, ToolRegistry, TrustError, create_supervisor
 from callsheet.agents import Limits, SessionPool
 from callsheet.graphs import Loaded, dump, load
-from callsheet.graphs.catalog.loading import servers_in
+from callsheet.graphs.sources.loading import servers_in
 from servers import HANG
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}

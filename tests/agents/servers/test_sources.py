@@ -17,9 +17,9 @@ from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs import Agreements
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
-from callsheet.graphs.catalog.loaded import SourceCatalog
-from callsheet.graphs.catalog.loading import starts_in
 from callsheet.graphs.catalog.model import Agent, Skill, Tool
+from callsheet.graphs.sources.loaded import SourceCatalog
+from callsheet.graphs.sources.loading import starts_in
 
 FAULTS = Path(__file__).parents[2] / "fixtures" / "fault_server.py"
 

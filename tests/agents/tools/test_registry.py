@@ -23,9 +23,9 @@ from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.work.equipment import answer_reading, calls_of
-from callsheet.graphs.catalog.errors import UnknownNameError
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Catalog, Tool
+from callsheet.graphs.errors import UnknownNameError
 
 FAULTS = Path(__file__).parents[2] / "fixtures" / "fault_server.py"
 NAME = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")

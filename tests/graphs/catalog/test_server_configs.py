@@ -8,8 +8,8 @@ import pytest
 
 from callsheet.graphs import CatalogError, ServerConfig, agent_from_listing, load
 from callsheet.graphs.catalog.formats.server_config import Configuration, read_configuration
-from callsheet.graphs.catalog.loading import servers_in, starts_in
 from callsheet.graphs.lint import lint
+from callsheet.graphs.sources.loading import servers_in, starts_in
 
 
 def read(document: dict[str, Any], path: str | Path = "mcp.json") -> Configuration:

@@ -10,10 +10,10 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, CatalogError, Policy, Skill, Tool, User, dump, load
 from callsheet.graphs.catalog.formats import skill_folders
-from callsheet.graphs.catalog.loaded import SourceCatalog
 from callsheet.graphs.export import to_cypher, to_graphml
 from callsheet.graphs.lint import lint
 from callsheet.graphs.rdf import from_rdf, rdf_findings, to_rdf
+from callsheet.graphs.sources.loaded import SourceCatalog
 
 PDF = "---\nname: pdf\ndescription: Fill in PDF forms.\nallowed-tools: {allowed}\n---\n# Forms\nUse `fill_form`.\n"
 

@@ -22,7 +22,7 @@ def loaded(tool: Tool = LOG, *, label: str = "/a/mcp.json", server: ServerConfig
 
 
 def standing(of: Loaded, user: str | None = "") -> StandingApprovals:
-    found = StandingApprovals.of(of, user)
+    found = StandingApprovals.of(of.label, user)
     assert found is not None
     return found
 
@@ -113,4 +113,4 @@ def test_it_can_be_read_by_its_owner_only_and_by_people(own_home: Path) -> None:
 
 
 def test_a_catalog_in_memory_remembers_nothing() -> None:
-    assert StandingApprovals.of(loaded(label="")) is None
+    assert StandingApprovals.of("") is None

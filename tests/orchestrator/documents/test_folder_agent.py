@@ -17,7 +17,7 @@ from callsheet import AgentGraphRetriever, Settings, ToolRegistry, create_superv
 from callsheet.agents.calls.call_context import within
 from callsheet.agents.models.chat_models import chat_model
 from callsheet.agents.servers.in_process import TOOL_MODEL, ToolModel
-from callsheet.graphs.catalog.loading import servers_in, starts_in
+from callsheet.graphs.sources.loading import servers_in, starts_in
 from callsheet.orchestrator.apps.arag_graph import READER, document_tool
 from callsheet.orchestrator.server.gateway.catalog_gateway import Gateway
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer

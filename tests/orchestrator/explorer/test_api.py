@@ -22,7 +22,7 @@ from callsheet.graphs import (
     Skill,
     Tool,
 )
-from callsheet.graphs.catalog.loading import load
+from callsheet.graphs.sources.loading import load
 from callsheet.graphs.trust.pins import Change
 from callsheet.orchestrator.server import Site, create_explorer, visible_catalog
 from callsheet.orchestrator.server.explorer import node_details

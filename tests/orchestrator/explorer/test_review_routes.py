@@ -267,7 +267,7 @@ def test_what_one_has_allowed_one_sees_and_revokes(tmp_path: Path) -> None:
     made = Reviewed(tmp_path, REVIEWERS)
     loaded = made.served.registry.loaded
     tool = loaded.catalog.tool("crm/delete_contact")
-    stored = {user: StandingApprovals.of(loaded, user) for user in ("", "ann", "bert", None)}
+    stored = {user: StandingApprovals.of(loaded.label, user) for user in ("", "ann", "bert", None)}
     for each in stored.values():
         assert each is not None
         each.add(tool, loaded.pin(tool) if each.user else "of an earlier definition")

@@ -157,7 +157,7 @@ def test_always_is_asked_once_and_until_it_is_revoked(desk: Desk, named: str, sh
     assert desk.answer(decided("approve", asked, always=True))["status"] == "done"
     assert desk.ask()["status"] == "done"
     assert shop.called == ["exchange_rate"] * 2
-    standing = StandingApprovals.of(load(named))
+    standing = StandingApprovals.of(load(named).label)
     assert standing is not None
     assert [(one.id, one.user) for one in standing.entries()] == [(TOOL, "")]
     standing.revoke([TOOL])

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from callsheet.graphs import CallsheetError, SettingsError, User
-from callsheet.graphs.catalog.errors import TrustError
+from callsheet.graphs.errors import TrustError
 from fuzzing import fuzzed, mutated, texts
 from puppet import result
 from stage import Stage

@@ -8,7 +8,7 @@ import pytest
 
 from callsheet.graphs import Catalog, Policy, SettingsError
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, SelectSettings
-from callsheet.retrievers.capabilities import discover
+from callsheet.retrievers.discovery import discover
 from known import Known, knowing_selector
 from scripted import catalog_of, selector
 

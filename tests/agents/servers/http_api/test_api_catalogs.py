@@ -16,7 +16,7 @@ from callsheet import CatalogError, ToolRegistry, TrustError, load
 from callsheet.agents import SessionPool
 from callsheet.agents.calls.tool_result import Outcome, failed
 from callsheet.graphs import Policy
-from callsheet.graphs.catalog.loading import starts_in
+from callsheet.graphs.sources.loading import starts_in
 from callsheet.graphs.trust.consent import Agreements, believable, believed
 
 SECRET = "CANARY-key-57c0de"
@@ -110,7 +110,8 @@ def test_a_person_believes_a_specification_part_by_part(
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     catalog = written(tmp_path, got_spec())
     catalog = entry(tmp_path) if by_entry else catalog
-    marked = believable(load(catalog, yes=True))
+    opened = load(catalog, yes=True)
+    marked = believable(opened.catalog, opened.connections)
     assert {agent: set(one.tools) for agent, one in marked.items()} == {
         "shop-orders": {*GOT, "tellOrder"} - {"deleteAll"},
         "shop": {"get_health"},

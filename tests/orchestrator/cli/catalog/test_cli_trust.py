@@ -61,7 +61,7 @@ def test_a_tool_that_has_changed_is_listed_as_one_that_asks(trust: Any, fleet: F
     fleet.serve("git", definition("push", "Pushes commits, and deletes the others."))
     cli("approve", "--all", "--catalog", fleet.config, "--yes")
     loaded = load(fleet.config, yes=True)
-    standing, tool = StandingApprovals.of(loaded), loaded.catalog.tool("git/push")
+    standing, tool = StandingApprovals.of(loaded.label), loaded.catalog.tool("git/push")
     assert standing is not None
     assert not standing.holds(tool.id, loaded.pin(tool))
     assert trust()[1]["allowed"][0]["holds"] is False

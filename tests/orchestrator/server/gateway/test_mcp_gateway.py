@@ -160,7 +160,7 @@ async def test_a_client_that_cannot_ask_gets_the_way_to_allow_the_tool_for_good(
     assert "allow works`" not in said(written)  # its server makes no claim that could be believed
     assert desk.log == []
     loaded = desk.gateway.registry.loaded
-    standing, tool = StandingApprovals.of(loaded), loaded.catalog.tool("works/write")
+    standing, tool = StandingApprovals.of(loaded.label), loaded.catalog.tool("works/write")
     assert standing is not None
     standing.add(tool, loaded.pin(tool))
     assert not (await desk.call("works/write", mode, text="hello")).is_error
@@ -179,7 +179,7 @@ async def test_a_client_that_asks_is_told_always_once(desk: Desk, mode: str) -> 
     offered = [one["const"] for one in asked.requested_schema["properties"]["decision"]["oneOf"]]
     assert offered == ["approve", "always", "reject"]
     loaded = desk.gateway.registry.loaded
-    (standing,) = filter(None, [StandingApprovals.of(loaded)])
+    (standing,) = filter(None, [StandingApprovals.of(loaded.label)])
     assert standing.revoke(["works/write"]) == 1
     assert (await desk.call("works/write", mode, text="hello")).is_error
 

@@ -13,8 +13,8 @@ from langchain_core.messages import HumanMessage
 from callsheet.agents import Plan, PlanTask
 from callsheet.agents.work.equipment import UnsetModel
 from callsheet.graphs import Catalog, RequestError, load
-from callsheet.graphs.catalog.errors import near_names
 from callsheet.graphs.catalog.formats.manifests import agent_from_listing
+from callsheet.graphs.errors import near_names
 from callsheet.graphs.text.sanitizing import bounded, normalized
 from callsheet.orchestrator import Settings, create_supervisor
 from callsheet.retrievers import AgentGraphRetriever, units_of
@@ -120,7 +120,7 @@ def test_a_server_may_name_what_does_not_exist_as_often_as_it_likes(
     """To look for near names takes quadratic time in a name, for each of all names."""
     assert near_names("forecasts", ["forecast"]) == " (did you mean 'forecast'?)"
     assert near_names("x" * 201, ["x" * 200]) == near_names("x" * 199, ["x" * 201]) == ""
-    monkeypatch.setattr("callsheet.graphs.catalog.errors.get_close_matches", None)
+    monkeypatch.setattr("callsheet.graphs.errors.get_close_matches", None)
     needed = [{"tool": f"list_note{number}", "kind": "tool_directly"} for number in range(1_001)]
     more: dict[str, Any] = {"_meta": {"callsheet/depends_on": needed[:1_000]}}
     fleet.serve("notes", definition("add_note", **more), definition("list_note"))

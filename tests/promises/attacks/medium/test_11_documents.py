@@ -16,7 +16,7 @@ import pytest
 
 from callsheet import TrustError, load
 from callsheet.graphs import Agreements
-from callsheet.graphs.catalog.loading import starts_in
+from callsheet.graphs.sources.loading import starts_in
 from callsheet.orchestrator.cli.main import main
 from callsheet.retrievers.documents import (
     DocumentError,

@@ -12,7 +12,7 @@ import pytest
 
 from callsheet import AgentGraphRetriever, create_supervisor
 from callsheet.graphs import Agreements, Policy, TrustError, load, starts_of
-from callsheet.graphs.catalog.loading import servers_in
+from callsheet.graphs.sources.loading import servers_in
 from callsheet.graphs.trust.consent import check_agreed
 from callsheet.graphs.trust.pins import server_identity
 from callsheet.orchestrator import CallsheetTools

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
@@ -10,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from callsheet.graphs.catalog.formats.manifests import Problem
-from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
+from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.catalog.labels import key_of
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
 from callsheet.graphs.storage import state_folder
@@ -171,14 +171,6 @@ def label_of(source: CatalogSource) -> str:
             return str(Path(source).resolve()) if Path(source).exists() else str(source)
         case _:
             return ""
-
-
-def key_of(label: str) -> str:
-    """Returns a key of a catalog for files about it; the same sources have the same key, in whatever order."""
-    names = set[str]()
-    for name in label.splitlines():
-        names.add(name if is_address(name) else str(Path.cwd() / name))
-    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
 
 
 def decisions_file(label: str) -> Path:

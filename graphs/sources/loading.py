@@ -10,7 +10,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from callsheet.graphs.catalog.errors import CatalogError
 from callsheet.graphs.catalog.formats.manifests import (
     Problem,
     agent_from_listing,
@@ -29,7 +28,11 @@ from callsheet.graphs.catalog.formats.server_config import (
     read_configuration,
 )
 from callsheet.graphs.catalog.formats.skill_folders import is_skill, is_skill_file, read_skills
-from callsheet.graphs.catalog.loaded import (
+from callsheet.graphs.catalog.model import Agent, Catalog, Skill
+from callsheet.graphs.catalog.references import resolve, resolve_skills, separated
+from callsheet.graphs.dependencies import attach, parse_dependencies
+from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.sources.loaded import (
     CatalogSource,
     Loaded,
     SourceCatalog,
@@ -38,9 +41,6 @@ from callsheet.graphs.catalog.loaded import (
     label_of,
     sources_of,
 )
-from callsheet.graphs.catalog.model import Agent, Catalog, Skill
-from callsheet.graphs.catalog.references import resolve, resolve_skills, separated
-from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.text.sanitizing import counted
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of, with_trust
 from callsheet.graphs.trust.pins import PinBook
