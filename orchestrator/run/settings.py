@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError
 from pydantic.json_schema import JsonSchemaValue
-from pydantic_core.core_schema import CoreSchema
 
 from callsheet.graphs import SettingsError
 from callsheet.retrievers.selection.select_settings import Expansion, Ranking, Scoring
@@ -75,7 +74,7 @@ class GraphSettings(BaseModel):
         cls.__doc__ = f"{cls.__doc__}\n    Attributes:\n{fields}\n    "
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """The schema of the form that Studio shows: the first settings first, each with its title."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         properties: dict[str, Any] = schema["properties"]
