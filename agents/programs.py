@@ -54,7 +54,7 @@ id. Import re, json, math, datetime before use; no files, no network, nothing fr
 
 
 def functions_of(tools: Mapping[str, BoundTool]) -> dict[str, BoundTool]:
-    """The tools that programs may call, by the names of their functions.
+    """Returns the tools that programs may call, by the names of their functions.
 
     A program and its variables are stored as they are, so no function takes a secret: an optional one is left out, and
     a tool that requires one is not among them.
@@ -74,13 +74,13 @@ def _function_name(name: str, taken: Collection[str]) -> str:
 
 
 def _secret_parameters(tool: BoundTool) -> set[str]:
-    """The names of the parameters that take a secret, at the top or within."""
+    """Returns the names of the parameters that take a secret, at the top or within."""
     properties: Mapping[str, Any] = tool.form.plain.get("properties") or {}
     return {name for name, schema in properties.items() if has_secrets({"properties": {name: schema}})}
 
 
 def without_functions(tools: Mapping[str, BoundTool]) -> dict[str, str]:
-    """The names under which a program would call the tools that it may not call, each with the reason."""
+    """Returns the names under which a program would call the tools that it may not call, each with the reason."""
     inside = {tool.id for tool in functions_of(tools).values()}
     return {
         _function_name(name, ()): f"{name} takes a secret, which no program may hold: call the tool itself"
@@ -105,14 +105,17 @@ DEFINITION: Mapping[str, Any] = {
 
 
 def stubs(functions: Mapping[str, BoundTool], barred: Collection[str] = ()) -> str:
-    """The functions as stubs for a type checker; a call of a ``barred`` name passes it, and says why it fails."""
+    """Returns the functions as stubs for a type checker.
+
+    A call of a ``barred`` name passes it, and says why it fails.
+    """
     written = [*(_function(name, tool) for name, tool in functions.items())]
     written += [f"def {name}(**more: Any) -> Any: ..." for name in barred]
     return "\n".join(["from typing import Any", f"{RESULTS}: dict[str, Any]", *written, ""])
 
 
 def _function(name: str, tool: BoundTool) -> str:
-    """A tool as a stub. An optional parameter that takes a secret is left out."""
+    """Returns a tool as a stub. An optional parameter that takes a secret is left out."""
     schema = tool.form.schema
     hidden = {key for key, own in _own_names(tool).items() if own in _secret_parameters(tool)}
     properties = {key: value for key, value in schema["properties"].items() if key not in hidden}
@@ -125,12 +128,12 @@ def _function(name: str, tool: BoundTool) -> str:
 
 
 def _own_names(tool: BoundTool) -> dict[str, str]:
-    """The parameters' names for a model -> the tool's own."""
+    """Returns the parameters' names for a model -> the tool's own."""
     return {key: next(iter(tool.form.own({key: None}))) for key in tool.form.schema["properties"]}
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """The Python type of a parameter: never narrower than what the tool accepts."""
+    """Returns the Python type of a parameter: never narrower than what the tool accepts."""
     match schema.get("anyOf", schema.get("oneOf", schema.get("type"))):
         case "array":
             inside = _type(schema["items"])
@@ -175,7 +178,7 @@ class Program:
     review: ProgramReview | None = None
 
     def answer(self, text: str, state: Mapping[str, Any], *, error: bool, effect: str = "reported") -> ToolMessage:
-        """The answer to the call of ``run_program``, with all calls that were made for the program."""
+        """Returns the answer to the call of ``run_program``, with all calls that were made for the program."""
         parts = (part.rstrip("\n") for part in (state.get("printed", ""), text))
         text = "\n".join(_cut(self.secrets.text(part) if self.secrets else part) for part in parts if part)
         ahead = state.get("ahead", [])  # what the program did not come to
@@ -282,7 +285,7 @@ async def _advance(state: ProgramState) -> _Update:
 
 
 def _at_line(program: Program, position: int | None) -> str:
-    """The line of a call, as the beginning of an error; empty for an error that names it already."""
+    """Returns the line of a call, as the beginning of an error; empty for an error that names it already."""
     if position is None:
         return ""
     before = str(program.call["args"]["code"]).encode("utf-8", "replace")[:position]
@@ -291,13 +294,13 @@ def _at_line(program: Program, position: int | None) -> str:
 
 
 def _made_before(answers: Sequence[ToolMessage]) -> str:
-    """What a program that ends early has done until then, as a further line."""
+    """Returns what a program that ends early has done until then, as a further line."""
     made = counted(len(answers), "call")
     return f"\nBefore that, the program made {made}: do not repeat what took effect." if answers else ""
 
 
 def _called(program: Program, at: Pause, call_id: str) -> ToolCall:
-    """The call at which a program waits, in the names that the model sees."""
+    """Returns the call at which a program waits, in the names that the model sees."""
     tool = program.functions[at.function]
     return ToolCall(name=tool.name, args=tool.form.own(at.args), id=call_id, type="tool_call")
 
@@ -311,7 +314,7 @@ _PLACEHOLDERS = ("not known yet" * 3, "?|" * 40, "")
 async def _foresee(
     program: Program, sandbox: Sandbox, at: Pause, call: ToolCall, state: ProgramState
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The calls that a person is asked about together, if this one needs approval; and calls that only read.
+    """Returns the calls that a person is asked about together, if this one needs approval; and calls that only read.
 
     The stored program is run ahead several times, step by step, with placeholders in place of what effects return.
     Where the runs differ, a call depends on an earlier one. What is foreseen decides nothing: a decision counts only
@@ -357,14 +360,14 @@ async def _foresee(
 
 
 def _at_one_call(runs: Sequence[Pause]) -> bool:
-    """Whether all runs wait at a call, and at the same one."""
+    """Returns whether all runs wait at a call, and at the same one."""
     first = runs[0]
     same = all((run.function, run.args) == (first.function, first.args) for run in runs)
     return bool(first.function) and same
 
 
 async def _is_asked(review: ProgramReview, tool: BoundTool, args: Mapping[str, Any]) -> bool:
-    """Whether a person is asked about a call, and may approve it among others."""
+    """Returns whether a person is asked about a call, and may approve it among others."""
     return bool(await review.doubt(tool, args)) and "approve" in review.offers(tool)
 
 
@@ -409,7 +412,10 @@ async def _call(state: ProgramState) -> _Update:
 
 
 async def _answered(program: Program, tool: BoundTool, call: ToolCall, state: ProgramState) -> tuple[_Update, Answer]:
-    """The answer to a call: made ahead, made now, or rejected before; and what changes in the program's state."""
+    """Returns the answer to a call: made ahead, made now, or rejected before.
+
+    And what changes in the program's state.
+    """
     ahead = [*state.get("ahead", [])]
     for read in ahead:
         if (read["tool"], read["call"]["args"]) == (tool.id, call["args"]):
@@ -442,7 +448,7 @@ def _cut(text: str) -> str:
 
 
 def _value(answer: ToolMessage) -> dict[str, Any]:
-    """What a call returns to the program, or raises in it."""
+    """Returns what a call returns to the program, or raises in it."""
     if answer.status == "error":
         return {"exc_type": "RuntimeError", "message": answer.text}
     # As the model saw it when it made the first call by hand.
@@ -453,7 +459,7 @@ def _value(answer: ToolMessage) -> dict[str, Any]:
 
 
 def _written(value: Any) -> str:
-    """The value of a last line: a text as it is, anything else as JSON."""
+    """Returns the value of a last line: a text as it is, anything else as JSON."""
     if value is None or isinstance(value, str):
         return value or ""
     try:

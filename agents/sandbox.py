@@ -127,7 +127,7 @@ def _pool() -> AsyncMonty:
 
 
 def _as_json(args: Mapping[str, Any]) -> dict[str, Any] | str:
-    """The arguments as JSON values, or why they are none."""
+    """Returns the arguments as JSON values, or why they are none."""
     try:
         given: dict[str, Any] = json.loads(json.dumps(args, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

@@ -49,13 +49,13 @@ class ProcessIdentity(Record):
 
 
 def machine() -> str:
-    """The scope of process numbers."""
+    """Returns the scope of process numbers."""
     return f"{socket.gethostname()}{_boot()}"
 
 
 @cache
 def _boot() -> str:
-    """What tells apart machines and containers of one name; empty if the system does not say it."""
+    """Returns what tells apart machines and containers of one name; empty if the system does not say it."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f" {boot} {Path('/proc/self/ns/pid').readlink()}"
@@ -64,7 +64,7 @@ def _boot() -> str:
 
 
 def born(process: int) -> str:
-    """When a process was started, if the system tells."""
+    """Returns when a process was started, if the system tells."""
     try:
         told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:

@@ -25,7 +25,7 @@ _FOLDER_MODE, _FILE_MODE = 0o700, 0o600
 
 
 def state_folder() -> Path:
-    """The folder for consent and pins: ``CALLSHEET_HOME``, otherwise the user's data folder."""
+    """Returns the folder for consent and pins: ``CALLSHEET_HOME``, otherwise the user's data folder."""
     from platformdirs import user_data_path
 
     return _home() or user_data_path("callsheet")
@@ -44,7 +44,7 @@ def _home() -> Path | None:
 
 
 def yes_from_environment() -> bool:
-    """Whether ``CALLSHEET_YES`` agrees to start the commands that a catalog names."""
+    """Returns whether ``CALLSHEET_YES`` agrees to start the commands that a catalog names."""
     return os.environ.get("CALLSHEET_YES", "").strip().lower() in {"1", "true", "yes", "on"}
 
 
@@ -69,7 +69,7 @@ def locked(file: Path) -> Iterator[None]:
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether an error, or one of its causes, says that the disk or the user's quota is full."""
+    """Returns whether an error, or one of its causes, says that the disk or the user's quota is full."""
     errors = [error]
     for one in errors:  # which grows meanwhile
         causes = (one.__cause__, one.__context__, *(one.exceptions if isinstance(one, BaseExceptionGroup) else ()))
@@ -78,7 +78,7 @@ def is_full(error: BaseException) -> bool:
 
 
 def cure_of(error: BaseException) -> str:
-    """How to correct an error on writing one of our files."""
+    """Returns how to correct an error on writing one of our files."""
     return _FREE if is_full(error) else "set CALLSHEET_HOME to a writable folder"
 
 
@@ -138,7 +138,7 @@ class SharedStore(Protocol):
     """A store that several machines share: texts in UTF-8 by name, read whole and replaced whole."""
 
     def read(self, name: str) -> bytes:
-        """The content; a ``FileNotFoundError`` or another ``OSError`` where there is none."""
+        """Returns the content; a ``FileNotFoundError`` or another ``OSError`` where there is none."""
         ...
 
     def write(self, name: str, content: bytes | None) -> None:
@@ -150,11 +150,17 @@ class SharedStore(Protocol):
         ...
 
     def version(self, name: str) -> tuple[float, ...] | None:
-        """When it was last replaced, in seconds since 1970, and what else changes then; None if it is not there."""
+        """Returns when it was last replaced, in seconds since 1970, and what else changes then.
+
+        None if it is not there.
+        """
         ...
 
     def catalog_version(self) -> str | None:
-        """A text that changes with each change of pins or listings; a ``StoreError`` if the store does not answer."""
+        """Returns a text that changes with each change of pins or listings.
+
+        A ``StoreError`` if the store does not answer.
+        """
         ...
 
 
@@ -172,11 +178,11 @@ class StoredFile:
         return f"{SHARED}{self.name}" if self._store else self.name
 
     def read(self) -> bytes:
-        """The content."""
+        """Returns the content."""
         return self._store.read(self.name) if self._store else self._path.read_bytes()
 
     def text(self) -> str:
-        """The content as text; a ``UnicodeDecodeError`` if it is not UTF-8."""
+        """Returns the content as text; a ``UnicodeDecodeError`` if it is not UTF-8."""
         return self.read().decode("utf-8")
 
     def replace(self, content: bytes) -> None:
@@ -199,7 +205,7 @@ class StoredFile:
         return self._store.locked(self.name) if self._store else locked(self._path)
 
     def version(self) -> tuple[float, ...] | None:
-        """A value that changes with each replacement; None if there is no file, or it was never reached."""
+        """Returns a value that changes with each replacement; None if there is no file, or it was never reached."""
         if self._store:
             return self._store.version(self.name)
         with suppress(OSError):
@@ -208,18 +214,18 @@ class StoredFile:
         return None
 
     def modified(self) -> float:
-        """When it was last replaced, in seconds since 1970; a ``FileNotFoundError`` if that is not known."""
+        """Returns when it was last replaced, in seconds since 1970; a ``FileNotFoundError`` if that is not known."""
         if (version := self.version()) is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", str(self))
         return version[0]
 
     def sibling(self, name: str) -> StoredFile:
-        """The file of this name beside it."""
+        """Returns the file of this name beside it."""
         return StoredFile("/".join([*self.name.split("/")[:-1], name]), self._store)
 
 
 def shared_store() -> SharedStore | None:
-    """The store that ``CALLSHEET_STORE`` names; None if it names none, so that data are local files.
+    """Returns the store that ``CALLSHEET_STORE`` names; None if it names none, so that data are local files.
 
     ``SettingsError``: The address is invalid, or the extra ``postgres`` is not installed.
     """
@@ -229,7 +235,7 @@ def shared_store() -> SharedStore | None:
 
 @cache
 def _store_at(address: str) -> SharedStore:
-    """The store at an address, found by entry point because this package must not import ``langgraph``."""
+    """Returns the store at an address, found by entry point because this package must not import ``langgraph``."""
     plugins = tuple(entry_points(group="callsheet.stores", name="langgraph"))
     if not plugins:
         raise SettingsError("nothing is installed that opens a shared store: install callsheet itself")
@@ -238,17 +244,20 @@ def _store_at(address: str) -> SharedStore:
 
 
 def state_file(name: str) -> StoredFile:
-    """A file that must not be lost, such as pins: in the shared store, else in the user's data folder."""
+    """Returns a file that must not be lost, such as pins: in the shared store, else in the user's data folder."""
     return _shared_file(name) or StoredFile(str(state_folder() / name))
 
 
 def cache_file(name: str) -> StoredFile:
-    """A file that can be rebuilt: in the shared store, else in the user's cache."""
+    """Returns a file that can be rebuilt: in the shared store, else in the user's cache."""
     return _shared_file(name) or StoredFile(str(cache_folder() / name))
 
 
 def file_named(name: str | Path | StoredFile) -> StoredFile:
-    """The file with this text form: ``store:`` and its name in the shared store, or a path; a file is itself."""
+    """Returns the file with this text form: ``store:`` and its name in the shared store, or a path.
+
+    A file is itself.
+    """
     if isinstance(name, StoredFile):
         return name
     if not isinstance(name, str) or not name.startswith(SHARED):

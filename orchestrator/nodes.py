@@ -161,11 +161,11 @@ class Nodes:
         return {"selections": selections, "spent": spent}
 
     def send(self, state: State) -> list[Send]:
-        """The workers of the wave."""
+        """Returns the workers of the wave."""
         return [Send("worker", one) for one in self._wave(state)]
 
     def _wave(self, state: State) -> list[StepState]:
-        """The state of every worker of the wave."""
+        """Returns the state of every worker of the wave."""
         state = completed(state)
         if not planned(state) or not state["waves"]:
             return []
@@ -200,7 +200,7 @@ class Nodes:
         return {"messages": [message], "spent": spent, "usage": usage, "ended": ended}
 
     async def _answer(self, state: State) -> tuple[AIMessage, bool]:
-        """The answer, and whether a model wrote it."""
+        """Returns the answer, and whether a model wrote it."""
         if not planned(state):
             return AIMessage(_without_steps(state["plan"]), name="supervisor"), False
         plan, results, configuration = plan_of(state), results_of(state), self._configuration(state)
@@ -238,7 +238,7 @@ class Nodes:
 
 
 def _without_steps(plan: Mapping[str, Any]) -> str:
-    """What is said of a request without steps: the planner's answer, or why nothing was done."""
+    """Returns what is said of a request without steps: the planner's answer, or why nothing was done."""
     if plan.get("answer"):
         return str(plan["answer"])
     why = ". ".join(filter(None, (str(plan.get("cannot") or "").rstrip("."), plan["note"])))
@@ -246,12 +246,12 @@ def _without_steps(plan: Mapping[str, Any]) -> str:
 
 
 def _is_of_one_worker(results: Sequence[StepResult]) -> bool:
-    """Whether one worker has done all steps."""
+    """Returns whether one worker has done all steps."""
     return len({result.worker for result in results}) == 1 and bool(results[0].worker)
 
 
 def _words_of(results: Sequence[StepResult]) -> str:
-    """The words of the one worker that has done all steps."""
+    """Returns the words of the one worker that has done all steps."""
     gave = [result for result in results if result.status in GAVE]
     if gave:
         return gave[0].result
@@ -271,7 +271,7 @@ def after_ask(state: State) -> str:
 
 
 def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The state at the start of a request."""
+    """Returns the state at the start of a request."""
     empty: dict[str, Any] = dict(completed({}))  # type: ignore[typeddict-item]
     del empty["messages"]
     merged = dict.fromkeys(("results", "selections", "replaced", "spent"), Overwrite({}))
@@ -285,7 +285,7 @@ def _unplanned(why: str) -> dict[str, Any]:
 
 
 def _blocked(plan: Plan, results: Mapping[str, StepResult]) -> dict[str, StepResult]:
-    """The steps that cannot run, because none of their dependencies was done or their items are missing."""
+    """Returns the steps that cannot run, because none of their dependencies was done or their items are missing."""
     marked: dict[str, StepResult] = {}
     while True:
         known = {**results, **marked}
@@ -296,7 +296,7 @@ def _blocked(plan: Plan, results: Mapping[str, StepResult]) -> dict[str, StepRes
 
 
 def _not_run(step: Step, known: Mapping[str, StepResult]) -> StepResult | None:
-    """The result of a step that cannot run; None if it can."""
+    """Returns the result of a step that cannot run; None if it can."""
     if step.depends_on and all(known[name].status not in GAVE for name in step.depends_on):
         why = f"nothing that it waits for was done (step {', '.join(step.depends_on)})"
         return step_result(step, status="skipped", error=why)
@@ -312,7 +312,7 @@ def _not_run(step: Step, known: Mapping[str, StepResult]) -> StepResult | None:
 def _step_state(
     state: State, steps: Sequence[Step], results: Mapping[str, StepResult], left: int | None, conversation: str
 ) -> StepState:
-    """The state of a worker of these steps."""
+    """Returns the state of a worker of these steps."""
     plan, replaced = plan_of(state), read_results(state["replaced"])
     lead = steps[0]
     began = replaced.get(lead.id)

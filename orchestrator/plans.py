@@ -31,7 +31,7 @@ _ROLES = {"request": "planner", "plan": "planner", "step": "worker", "revise": "
 
 
 def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
-    """Why no further step may start; empty if one may."""
+    """Returns why no further step may start; empty if one may."""
     if settings.token_budget is not None and (tokens := _tokens(state)) >= settings.token_budget:
         return f"the token budget of {settings.token_budget:,} is spent ({tokens:,} tokens)"
     if settings.run_seconds is not None and time.time() - state["begun"] >= settings.run_seconds:
@@ -42,14 +42,14 @@ def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
 
 
 def tokens_left(state: State, settings: Settings) -> int | None:
-    """Maximum number of tokens for each step of the next wave; None without a limit."""
+    """Returns maximum number of tokens for each step of the next wave; None without a limit."""
     if settings.token_budget is None:
         return None
     return max(1, settings.token_budget - _tokens(state))
 
 
 def usage_report(state: State) -> dict[str, Any]:
-    """Cost of the run's models so far, in total, by role and by step."""
+    """Returns cost of the run's models so far, in total, by role and by step."""
     results: Mapping[str, Any] = state.get("results", {})
     steps = {f"step {name}": Usage(**result.get("usage") or {}) for name, result in results.items()}
     steps = {place: spent for place, spent in steps.items() if spent != Usage()}
@@ -76,7 +76,7 @@ _QUESTIONS = 3
 
 
 def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict[str, Any]:
-    """The state's update for a new plan with its revisions, which are streamed; empty without changes."""
+    """Returns the state's update for a new plan with its revisions, which are streamed; empty without changes."""
     for revision in revisions:
         get_stream_writer()({"event": "revision", **revision.model_dump(mode="json")})
     new = [revision.model_dump(mode="json") for revision in revisions]
@@ -87,7 +87,7 @@ def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict
 async def revision_update(
     state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> dict[str, Any]:
-    """The state's update after a wave; a plan that runs as expected is not sent to a model."""
+    """Returns the state's update after a wave; a plan that runs as expected is not sent to a model."""
     settings, results = configuration.settings, results_of(state)
     plan, expansions, without = expand_mapped(state, settings)
     update = plan_update(state, plan, expansions)
@@ -168,7 +168,10 @@ def expand_mapped(state: State, settings: Settings) -> tuple[Plan, list[Revision
 
 
 def _sources(step: Step, results: Mapping[str, StepResult], earlier: Mapping[str, StepResult]) -> Sequence[StepResult]:
-    """The result with a step's items, or the results of a mapped step; empty while a dependency is unfinished."""
+    """Returns the result with a step's items, or the results of a mapped step.
+
+    Empty while a dependency is unfinished.
+    """
     if not step.for_each or step.item or any(name not in results for name in step.depends_on):
         return ()
     known = {**earlier, **results}
@@ -185,7 +188,7 @@ _NO_REQUEST = "the last message is of type {!r}, and no request: append the user
 
 
 def request_text(state: ChatInput, most: int) -> str:
-    """The text of the last message, of at most so many characters.
+    """Returns the text of the last message, of at most so many characters.
 
     If it is no message of a user, or has attachments, it raises a PlanError; if it is too long, a RequestError.
     """
@@ -241,14 +244,14 @@ async def plan_request(
 
 
 def with_roster(configuration: RunConfiguration, name: str, retriever: AgentGraphRetriever) -> str:
-    """A system prompt with the roster at its end: the same text for each request over the same catalog."""
+    """Returns a system prompt with the roster at its end: the same text for each request over the same catalog."""
     tokens = configuration.settings.roster_tokens
     names = roster(retriever.catalog, max_tokens=tokens, skills=configuration.read_skills)
     return f"{configuration.prompt(name)}\n{LEGEND}\n\n{names.text}"
 
 
 def _lookup(catalog: Catalog) -> BaseTool:
-    """The tool by which a planner looks up the names that the roster of a large catalog does not hold."""
+    """Returns the tool by which a planner looks up the names that the roster of a large catalog does not hold."""
 
     def look_up(agent: str, start: int = 0) -> str:
         try:
@@ -283,14 +286,14 @@ def planning_context(
 
 
 def _conversation(state: State, settings: Settings) -> str:
-    """The latest turns before the request, as text."""
+    """Returns the latest turns before the request, as text."""
     return conversation_text(spoken(state["messages"])[:-1], settings.conversation_tokens)
 
 
 def wave_of(
     plan: Plan, finished: Mapping[str, StepResult], retriever: AgentGraphRetriever, settings: Settings
 ) -> list[list[str]]:
-    """The workers of the next wave, each as the ids of its steps; empty if there is nothing left to do."""
+    """Returns the workers of the next wave, each as the ids of its steps; empty if there is nothing left to do."""
     tools = retriever.catalog.tools
 
     def cost(ids: Sequence[str]) -> int:
@@ -305,7 +308,10 @@ _MOST = 5
 
 
 def archived(state: State) -> list[dict[str, Any]]:
-    """The earlier requests with the last one of this thread, if it had a plan; a new request is about to replace it."""
+    """Returns the earlier requests with the last one of this thread, if it had a plan.
+
+    A new request is about to replace it.
+    """
     turns = list(state.get("turns", []))
     results = state.get("results", {})
     if not results:
@@ -316,7 +322,7 @@ def archived(state: State) -> list[dict[str, Any]]:
 
 
 def unfinished(state: State) -> str:
-    """What is left of the last request, which a new one is about to replace; empty if it was finished."""
+    """Returns what is left of the last request, which a new one is about to replace; empty if it was finished."""
     steps, results = state.get("plan", {}).get("steps", ()), state.get("results", {})
     left = [str(step["text"]) for step in steps if step["id"] not in results]
     if not left:
@@ -326,7 +332,7 @@ def unfinished(state: State) -> str:
 
 
 def earlier_results(turns: Sequence[Mapping[str, Any]]) -> dict[str, StepResult]:
-    """The results of earlier requests by id, such as ``t1.2``, the latest request first."""
+    """Returns the results of earlier requests by id, such as ``t1.2``, the latest request first."""
     return {
         (name := f"{turn['id']}.{step}"): read_result({**result, "id": name, "depends_on": ()})
         for turn in reversed(turns)

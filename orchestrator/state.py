@@ -21,17 +21,17 @@ def by_key(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def latest(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """The latest value."""
+    """Returns the latest value."""
     return dict(new)
 
 
 def step_result(step: Step, **fields: Any) -> StepResult:
-    """The result of a step."""
+    """Returns the result of a step."""
     return StepResult(id=step.id, text=step.text, depends_on=step.depends_on, **fields)
 
 
 def continued(result: StepResult, before: StepResult) -> StepResult:
-    """The result with the calls and the cost of the part before."""
+    """Returns the result with the calls and the cost of the part before."""
     note = "" if any(call.agent for call in before.calls) else result.note
     calls, usage = (*before.calls, *result.calls), before.usage + result.usage
     return result.model_copy(update={"calls": calls, "usage": usage, "note": note})
@@ -95,7 +95,7 @@ class State(ChatOutput):
 
 
 def completed(state: State) -> State:
-    """The state with defaults for missing fields: it may be written by hand.
+    """Returns the state with defaults for missing fields: it may be written by hand.
 
     Raises:
         PlanError: An earlier version of Callsheet began the request, and its plan cannot be continued.
@@ -110,7 +110,7 @@ def completed(state: State) -> State:
 
 
 def _of_earlier_version(state: State) -> bool:
-    """Whether a plan is of the time when each step had a worker of its own."""
+    """Returns whether a plan is of the time when each step had a worker of its own."""
     plan: object = state.get("plan")  # as it is read back: a client may have written anything
     if isinstance(plan, Mapping) and plan.get("mode") in {"once", "adaptive"}:
         return True
@@ -118,7 +118,10 @@ def _of_earlier_version(state: State) -> bool:
 
 
 def planned(state: State) -> bool:
-    """Whether there are steps; without a plan, the state was changed by hand, and it raises an InvalidUpdateError."""
+    """Returns whether there are steps.
+
+    Without a plan, the state was changed by hand, and it raises an InvalidUpdateError.
+    """
     plan: object = state.get("plan")
     if not isinstance(plan, Mapping) or not isinstance(plan.get("steps"), list | tuple):
         raise InvalidUpdateError(
@@ -128,7 +131,7 @@ def planned(state: State) -> bool:
 
 
 def ending(plan: Mapping[str, Any], results: Mapping[str, Any]) -> str:
-    """How an answered request ended, from plain values: ``done``, ``partly`` done, ``failed``, or ``refused``.
+    """Returns how an answered request ended, from plain values: ``done``, ``partly`` done, ``failed``, or ``refused``.
 
     A request is refused if nothing was tried: nothing was planned, or no step did more than ask or wait.
     """
@@ -141,22 +144,22 @@ def ending(plan: Mapping[str, Any], results: Mapping[str, Any]) -> str:
 
 
 def plan_of(state: State) -> Plan:
-    """The plan of the state."""
+    """Returns the plan of the state."""
     return Plan(**state["plan"])
 
 
 def results_of(state: State) -> dict[str, StepResult]:
-    """The results so far, by step id."""
+    """Returns the results so far, by step id."""
     return read_results(state["results"])
 
 
 def read_results(results: Mapping[str, Any]) -> dict[str, StepResult]:
-    """Results by step id, from plain values; fields of an earlier version are left out."""
+    """Returns results by step id, from plain values; fields of an earlier version are left out."""
     return {name: read_result(result) for name, result in results.items()}
 
 
 def read_result(result: Mapping[str, Any]) -> StepResult:
-    """A result from plain values."""
+    """Returns a result from plain values."""
     return StepResult(**{name: value for name, value in result.items() if name in StepResult.model_fields})
 
 
@@ -207,7 +210,7 @@ class StepOutput(TypedDict):
 
 
 def text_of(given: Mapping[str, Any], field: str) -> str:
-    """A string in a run's input; raises a SettingsError if there is none."""
+    """Returns a string in a run's input; raises a SettingsError if there is none."""
     if not isinstance(text := given.get(field), str):
         raise SettingsError(f'the input needs a text {field!r}: send {{"{field}": "..."}}')
     return text

@@ -119,7 +119,7 @@ class StepNodes:
         return picked
 
     def _selected(self, steps: Sequence[Step], state: StepState) -> tuple[Sequence[Selection], Mapping[str, str]]:
-        """Selections without unavailable agents, and these agents; they are included if nothing else fits."""
+        """Returns selections without unavailable agents, and these agents; they are included if nothing else fits."""
         configuration = self._configuration(state)
         left_out = self.registry.unavailable()
         reach = configuration.settings.reach()
@@ -154,7 +154,7 @@ class StepNodes:
         return _finished(whole, state)
 
     async def _worked(self, steps: Sequence[Step], state: StepState, worker: Worker) -> StepResult:
-        """The result of the worker for all of its steps."""
+        """Returns the result of the worker for all of its steps."""
         picked = [state["picked"].get(step.id, {}) for step in steps]
         for one in picked:
             if "error" in one:
@@ -225,7 +225,7 @@ class StepNodes:
     def _brief(
         self, steps: Sequence[Step], state: StepState, selections: Sequence[Selection], agents: Sequence[str]
     ) -> Brief:
-        """What the worker is told."""
+        """Returns what the worker is told."""
         configuration, catalog = self._configuration(state), self._visible().catalog
         begun, before = state.get("run_begun", time.time()), state.get("before")
         skills = dict.fromkeys(skill.id for selection in selections for skill in selection.skills)
@@ -274,7 +274,10 @@ class StepNodes:
         return tool_requests(visible, self.registry, user, roster_tokens=seen, **answers)
 
     def question(self, result: StepResult, state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:
-        """The question to a person for missing values that were not entered before; empty if nobody can be asked."""
+        """Returns the question to a person for missing values that were not entered before.
+
+        Empty if nobody can be asked.
+        """
         if result.status != "needs_input" or policy == "never" or checkpointer() is None:
             return {}
         given = state.get("given", {})
@@ -348,7 +351,7 @@ def _unfit(selections: Sequence[Selection], catalog: Catalog) -> str:
 
 
 def _not_given(step: Step, selection: Selection) -> dict[str, str]:
-    """What the plan has named for a step and its worker does not get, with the reason."""
+    """Returns what the plan has named for a step and its worker does not get, with the reason."""
     given = {tool.id for tool in selection.tools} | {skill.id for skill in selection.skills}
     reasons = {cut.id: cut.reason for cut in selection.trace.cut}
     return {name: reasons.get(name, "it is not available") for name in step.tools if name not in given}
@@ -365,7 +368,7 @@ def _lacking(state: StepState) -> str:
 
 
 def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> dict[str, str]:
-    """The texts of skills by name, without hidden characters."""
+    """Returns the texts of skills by name, without hidden characters."""
     texts: dict[str, str] = {}
     for skill in (catalog.skills_by_id[skill_id] for skill_id in ids if skill_id in catalog.skills_by_id):
         whole = shown(skill.text, most=None)

@@ -55,7 +55,7 @@ def create_supervisor(
     observed: ObservationLog | None = None,
     interrupt_on: InterruptOn | None = None,
 ) -> StateGraph[State, Settings, ChatInput, ChatOutput]:
-    """A workflow that plans a request, finds agents and tools for each step, and lets workers do the steps.
+    """Returns a workflow that plans a request, finds agents and tools for each step, and lets workers do the steps.
 
     Args:
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``.
@@ -187,7 +187,7 @@ def _workflow(nodes: Nodes) -> StateGraph[State, Settings, ChatInput, ChatOutput
 def create_retriever_app(
     retriever: AgentGraphRetriever,
 ) -> StateGraph[RetrieverState, RetrieverSettings, Query, Picked]:
-    """The retriever as a workflow: ``query`` in, ``selection`` with its trace out.
+    """Returns the retriever as a workflow: ``query`` in, ``selection`` with its trace out.
 
     Raises:
         SettingsError: OpenTelemetry is on without its packages.

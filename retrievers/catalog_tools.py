@@ -32,7 +32,7 @@ def agent_line(agent: Agent) -> str:
 
 
 def one_line(tool: Tool) -> str:
-    """The id and the first sentence of the description."""
+    """Returns the id and the first sentence of the description."""
     return f"{tool.id}: {_short(first_sentence(tool.description or tool.title), _LONGEST_LINE)}"
 
 
@@ -122,7 +122,7 @@ class CatalogTools:
         return "\n".join([*lines[skip : skip + MOST_LINES], *more]) or "nothing more"
 
     def as_tools(self) -> list[BaseTool]:
-        """The four as LangChain tools; their errors are results."""
+        """Returns the four as LangChain tools; their errors are results."""
         functions = (self.keyword_search_tools, self.semantic_search_tools, self.read_tools, self.walk_graph)
         known: dict[str, Any] = {"handle_tool_error": True, "handle_validation_error": True}
         known["metadata"] = {"annotations": dict(READ_ONLY)}
@@ -130,7 +130,10 @@ class CatalogTools:
         return [StructuredTool.from_function(one, description=text, **known) for one, text in texts.items()]
 
     def _walked(self) -> KnowledgeGraph:
-        """The graph of the tools that the user may see, with their likely capabilities; made again for another one."""
+        """Returns the graph of the tools that the user may see, with their likely capabilities.
+
+        Made again for another one.
+        """
         (known, graph), catalog = self._graph, self._retriever.catalog
         if known is not catalog:
             able = with_capabilities(catalog, self._retriever.capabilities())
@@ -148,7 +151,7 @@ class CatalogTools:
         return lines + [f"{agent_line(agent)} ({counted(len(agent.tools), 'tool')})" for agent in agents]
 
     def _neighbour(self, edge: Edge, node: str) -> str:
-        """The edge, and what the node at its other end is about."""
+        """Returns the edge, and what the node at its other end is about."""
         other = edge[1] if node_name(edge[0]) == node else edge[0]
         catalog, record = self._retriever.catalog, self._graph[1].nodes[other].get("record")
         record = record or catalog.tools.get(other) or catalog.by_id.get(other)

@@ -53,7 +53,7 @@ class Discovery:
     verdict: Verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, for ``callsheet discover --json``."""
+        """Returns JSON values, for ``callsheet discover --json``."""
         return asdict(self)
 
 

@@ -116,7 +116,7 @@ def _whole_line(agent: Agent, most: int = _ABOUT[0]) -> str:
 
 
 def _short_line(agent: Agent, most: int) -> str:
-    """What an agent is for, or, if it does not say so, the first names of its tools."""
+    """Returns what an agent is for, or, if it does not say so, the first names of its tools."""
     about = _about(agent, most)
     if most and not about:
         about = _cut(_names(agent.tools), most)
@@ -134,14 +134,14 @@ def _head(agent: Agent, most: int = _ABOUT[0]) -> str:
 
 
 def _about(agent: Agent, most: int) -> str:
-    """What an agent is for, by its description; empty if that only repeats its name."""
+    """Returns what an agent is for, by its description; empty if that only repeats its name."""
     about = _one_line(first_sentence(agent.description))
     named = set(tokens(split_name(f"{agent.id} {agent.name}")))
     return "" if set(tokens(split_name(about))) <= named else _cut(about, most)
 
 
 def _one_line(text: str) -> str:
-    """A text of a server without hidden characters and line breaks."""
+    """Returns a text of a server without hidden characters and line breaks."""
     return " ".join(shown(text, most=None).split())
 
 
@@ -153,7 +153,7 @@ def _cut(text: str, most: int) -> str:
 
 
 def _names(tools: Iterable[Tool]) -> str:
-    """The names, sorted; common prefixes are written once where that saves tokens."""
+    """Returns the names, sorted; common prefixes are written once where that saves tokens."""
     marked = {tool.name: " (deprecated)" if is_deprecated(tool) else "" for tool in tools}
     names = sorted(marked)
     parts: list[str] = []
@@ -196,12 +196,12 @@ def _continues(name: str, prefix: str) -> bool:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether a name can be written as it is: it holds nothing that a line of names means otherwise."""
+    """Returns whether a name can be written as it is: it holds nothing that a line of names means otherwise."""
     return len(name) <= _LONGEST_NAME and _PLAIN.fullmatch(name) is not None and _one_line(name) == name
 
 
 def tool_name(name: str) -> str:
-    """A name in a line of names: as it is, or in quotation marks if it holds blanks, commas or other marks."""
+    """Returns a name in a line of names: as it is, or in quotation marks if it holds blanks, commas or other marks."""
     if _is_plain(name):
         return name
     return json.dumps(_cut(name, _LONGEST_NAME), ensure_ascii=False)
@@ -214,7 +214,7 @@ def is_deprecated(tool: Tool) -> bool:
 
 
 def count_tokens(text: str) -> int:
-    """Number of tokens of a text (WordPiece, an approximation); eight characters count as one at least."""
+    """Returns number of tokens of a text (WordPiece, an approximation); eight characters count as one at least."""
     known = len(shared_tokenizer().encode(text, add_special_tokens=False).ids)
     return max(known, len(text) // _LONGEST_TOKEN)
 
@@ -277,7 +277,7 @@ def agents_found(retriever: AgentGraphRetriever, request: str, *, most: int = 20
 
 
 def lines_for(retriever: AgentGraphRetriever, words: str, *, most: int | None = None, max_tokens: int = 1_500) -> str:
-    """The lines of the agents that fit words best, as an answer to a model that has to name what it needs.
+    """Returns the lines of the agents that fit words best, as an answer to a model that has to name what it needs.
 
     A ranking of tools by a few words is often wrong, and names are cheap: further agents follow in the order of their
     scores, up to ``max_tokens``, or to ``most`` agents for a model that sees all names anyway.
@@ -300,7 +300,7 @@ def _tools_for(retriever: AgentGraphRetriever, text: str) -> list[str]:
 
 
 def _named_agents(catalog: Catalog, request: str) -> Iterator[str]:
-    """The agents whose id or name stands in a request, or the name of one of whose tools.
+    """Yields the agents whose id or name stands in a request, or the name of one of whose tools.
 
     The name of a tool counts only if it cannot be an ordinary word: it is composed, as ``create_chart`` or ``getUser``.
     """
@@ -316,12 +316,12 @@ def _as_words(text: str) -> str:
 
 
 def _stands_in(name: str, text: str) -> bool:
-    """Whether a name stands in a text as words; scripts such as Chinese put no blanks between words."""
+    """Returns whether a name stands in a text as words; scripts such as Chinese put no blanks between words."""
     return bool(name.strip()) and (name if name.isascii() else name.strip()) in text
 
 
 def list_tools(catalog: Catalog, agent_id: str, *, start: int = 0, max_tokens: int = 4_000) -> str:
-    """The names of an agent's tools, each with a line of what it does.
+    """Returns the names of an agent's tools, each with a line of what it does.
 
     If that is too long, the names stand alone; of too many names, those from ``start`` on that fit, and how many
     follow.
@@ -353,7 +353,7 @@ def _tool_line(tool: Tool) -> str:
 
 
 def _agent_of(catalog: Catalog, name: str) -> Agent:
-    """The agent of this id; upper and lower case do not count if only one is meant."""
+    """Returns the agent of this id; upper and lower case do not count if only one is meant."""
     if name in catalog.by_id:
         return catalog.by_id[name]
     alike = [agent for agent in catalog.agents if agent.id.casefold() == name.strip().casefold()]

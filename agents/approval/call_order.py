@@ -43,7 +43,7 @@ class _Turn:
     waiting: set[str] = field(default_factory=set)
 
     def end_of(self, call_id: str) -> asyncio.Event:
-        """The event that a call has ended."""
+        """Returns the event that a call has ended."""
         return self.ended.setdefault(call_id, asyncio.Event())
 
 
@@ -89,7 +89,10 @@ async def in_order(
 
 
 def _turn_of(request: ToolCallRequest) -> Sequence[ToolCall]:
-    """The calls of the message that has this one; empty for a call that no message has, such as that of a program."""
+    """Returns the calls of the message that has this one.
+
+    Empty for a call that no message has, such as that of a program.
+    """
     for message in reversed(request.state["messages"]):
         if isinstance(message, AIMessage):
             ids = [call["id"] for call in message.tool_calls]
@@ -100,7 +103,7 @@ def _turn_of(request: ToolCallRequest) -> Sequence[ToolCall]:
 def _before(
     call: ToolCall, calls: Sequence[ToolCall], tools: Mapping[str, BoundTool], reads: Callable[[str], bool]
 ) -> list[str]:
-    """Ids of the calls of a turn for which a call must wait."""
+    """Returns ids of the calls of a turn for which a call must wait."""
     earlier: list[str] = []
     for other in calls:
         if other["id"] == call["id"]:
@@ -111,7 +114,7 @@ def _before(
 
 
 def _same_server(name: str, other: str, tools: Mapping[str, BoundTool], reads: Callable[[str], bool]) -> bool:
-    """Whether the order of two calls counts: they go to one server, and one of them may change something.
+    """Returns whether the order of two calls counts: they go to one server, and one of them may change something.
 
     A program may call any tool.
     """
@@ -124,7 +127,7 @@ def _same_server(name: str, other: str, tools: Mapping[str, BoundTool], reads: C
 
 
 def _turn(first_call: str) -> _Turn:
-    """The turn that begins with this call, in the current run."""
+    """Returns the turn that begins with this call, in the current run."""
     control = get_runtime().control
     namespace = str((get_config().get("configurable") or {}).get("checkpoint_ns", "")).rpartition("|")[0]
     key = (id(control), namespace, first_call)
@@ -147,7 +150,7 @@ async def _wait_for(turn: _Turn, earlier: Sequence[str]) -> None:
 
 
 async def _answered_before() -> Collection[str]:
-    """Ids of the calls of the turn that were answered before the run was resumed: they do not run again."""
+    """Returns ids of the calls of the turn that were answered before the run was resumed: they do not run again."""
     saver, configurable = checkpointer(), get_config().get("configurable") or {}
     if saver is None:
         return ()

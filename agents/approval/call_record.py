@@ -49,7 +49,10 @@ class CallPlace(NamedTuple):
 
     @classmethod
     def here(cls, call_id: str) -> CallPlace:
-        """The place of a call of the current task, which is the same when its run is resumed; else one of its own."""
+        """Returns the place of a call of the current task, which is the same when its run is resumed.
+
+        Else one of its own.
+        """
         try:
             configurable: Mapping[str, Any] = get_config().get("configurable") or {}
         except RuntimeError:  # outside of a run
@@ -91,7 +94,7 @@ class CallRecord:
         named: str,
         said: Said,
     ) -> CallRecord:
-        """The record of a call; ``args`` are those of the model, or the tool's own."""
+        """Returns the record of a call; ``args`` are those of the model, or the tool's own."""
         if ledger is None:
             return cls(None, bound.id, named, said)
         form = bound.form
@@ -99,14 +102,14 @@ class CallRecord:
         return cls(ledger, bound.id, named, said, sent, place.call, place.run)
 
     async def is_repeated(self) -> bool:
-        """Whether there is an earlier call like this one that a person must be asked about."""
+        """Returns whether there is an earlier call like this one that a person must be asked about."""
         if self.ledger is None:
             return False
         found = await self._tried(lambda ledger: ledger.earlier(self.digest, self.call), "read")
         return found is not None and not found.is_settled
 
     async def earlier(self) -> OpenCall | ToolMessage | None:
-        """An earlier call like this one whose outcome is unknown; or the answer, if the call must not be sent.
+        """Returns an earlier call like this one whose outcome is unknown; or the answer, if the call must not be sent.
 
         It must not if a person has said that the earlier one was done, or if the ledger cannot be read.
         """
@@ -146,12 +149,12 @@ class CallRecord:
         return answer
 
     async def own(self) -> str:
-        """The id of the entry of this very call; empty if there is none, or if it cannot be read."""
+        """Returns the id of the entry of this very call; empty if there is none, or if it cannot be read."""
         entries = await self._tried(lambda ledger: ledger.entries(), "read") or ()
         return next((one.id for one in entries if one.call == self.call), "")
 
     async def verdict(self, entry_id: str) -> Verdict | None:
-        """What a person has said of an entry outside of this run; None if nothing, or if it cannot be read."""
+        """Returns what a person has said of an entry outside of this run; None if nothing, or if it cannot be read."""
         if not entry_id:
             return None
 
@@ -166,11 +169,11 @@ class CallRecord:
             await self._tried(lambda ledger: ledger.end(entry_id), "changed")
 
     def repeats(self, earlier: OpenCall) -> ToolMessage:
-        """The message for a call that was not sent, because an earlier one like it is open."""
+        """Returns the message for a call that was not sent, because an earlier one like it is open."""
         return self.said(f"{self.named}: a call like this {earlier.told}", kind="refused", effect="unknown")
 
     def left_open(self, answer: ToolMessage, entry_id: str) -> ToolMessage:
-        """The message on an unknown outcome that nobody has settled, with the command that settles it."""
+        """Returns the message on an unknown outcome that nobody has settled, with the command that settles it."""
         if not entry_id or self.ledger is None:
             return answer
         how = self.ledger.how_to_settle(entry_id)
@@ -178,7 +181,7 @@ class CallRecord:
         return answer.model_copy(update={"content": text})
 
     async def _seen(self, found: OpenCall) -> OpenCall | ToolMessage:
-        """An open call as it is; one of which a person has said that it was done is the answer, once."""
+        """Returns an open call as it is; one of which a person has said that it was done is the answer, once."""
         if not found.is_settled:
             return found
         await self.settled(found.id)
@@ -201,7 +204,7 @@ class CallRecord:
 
 
 def open_calls_told(ledger: CallLedger | None, tool_ids: Collection[str]) -> str:
-    """The open calls of these tools, for a model that has them; empty if there are none. Reads a file."""
+    """Returns the open calls of these tools, for a model that has them; empty if there are none. Reads a file."""
     if ledger is None:
         return ""
     try:

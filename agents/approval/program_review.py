@@ -43,7 +43,7 @@ class ProgramReview:
     request: Any
 
     async def doubt(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
-        """Why a call needs approval; empty if it needs none, or if it is refused in any case."""
+        """Returns why a call needs approval; empty if it needs none, or if it is refused in any case."""
         case = self._case(tool)
         why = case.why(args)
         if not why or case.refused(args):
@@ -52,20 +52,20 @@ class ProgramReview:
         return "" if allowed else why
 
     def reads(self, tool_id: str) -> bool:
-        """Whether a tool is known to change nothing."""
+        """Returns whether a tool is known to change nothing."""
         return self.supervision.registry.assurance(tool_id).harm == "none"
 
     def offers(self, tool: BoundTool) -> list[DecisionType]:
-        """The decisions on a call of a tool, of those that can be made on several calls at once."""
+        """Returns the decisions on a call of a tool, of those that can be made on several calls at once."""
         allowed = self.supervision.reviews.get(tool.id) or _WORDS
         return [word for word in _WORDS if word in allowed]
 
     def mark(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
-        """The fingerprint that the approval of a call is bound to."""
+        """Returns the fingerprint that the approval of a call is bound to."""
         return self._case(tool).mark(args)
 
     def ask(self, calls: Sequence[KnownCall], problem: str) -> list[Decision]:
-        """The decisions on these calls, in their order; ``problem`` says what was wrong with the last answer.
+        """Returns the decisions on these calls, in their order; ``problem`` says what was wrong with the last answer.
 
         Raises:
             GraphInterrupt: There is no answer yet.
@@ -83,7 +83,7 @@ class ProgramReview:
         return read_decisions(interrupt(payload, response_schema=several_answers(forms)), payload)
 
     def rejected(self, tool: BoundTool, call: ToolCall, message: str) -> ToolMessage:
-        """The answer to a call that a person rejected before the program made it."""
+        """Returns the answer to a call that a person rejected before the program made it."""
         case = SupervisedCall(self.request.override(tool_call=call), tool, self.supervision, _unsent)
         return case.rejected_by(Decision(type="reject", message=message))
 

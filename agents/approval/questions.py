@@ -29,7 +29,7 @@ OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
 
 
 def fingerprint(tool_id: str, pin: str, args: Mapping[str, Any]) -> str:
-    """SHA-256 of what an approval covers: the tool, its definition, and the arguments."""
+    """Returns SHA-256 of what an approval covers: the tool, its definition, and the arguments."""
     return digest([tool_id, pin, args])
 
 
@@ -48,14 +48,20 @@ def missing_values(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def wanted_schema(schema: Mapping[str, Any], parameters: Sequence[str]) -> dict[str, Any]:
-    """JSON Schema of an object with exactly these parameters of a tool, for a person; ``schema`` has no references."""
+    """Returns JSON Schema of an object with exactly these parameters of a tool, for a person.
+
+    ``schema`` has no references.
+    """
     properties = {name: schema["properties"].get(name, {}) for name in parameters}
     form = {"type": "object", "properties": properties, "required": list(parameters), "additionalProperties": False}
     return shown_form(form)
 
 
 def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str, problem: str = "") -> dict[str, Any]:
-    """The payload of the interrupt, which an edit answers; ``problem`` says what was wrong with the last answer."""
+    """Returns the payload of the interrupt, which an edit answers.
+
+    ``problem`` says what was wrong with the last answer.
+    """
     about = {"step_id": step_id, "agent": tool.partition("/")[0], "tool": tool, "schema": dict(schema)}
     wanted, told = dict.fromkeys(schema["properties"]), f"Step {step_id}: {why}."
     name = tool or NEEDS_INPUT
@@ -63,7 +69,7 @@ def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str,
 
 
 def ask_values(question: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A person's values by an ``input_question``; None without values, which leaves the step as it is."""
+    """Returns a person's values by an ``input_question``; None without values, which leaves the step as it is."""
     name = question["tool"] or NEEDS_INPUT
     form = review_answers(name, OFFERED[NEEDS_INPUT], question["schema"])
     try:
@@ -91,5 +97,5 @@ def typed_value(schema: Mapping[str, Any], name: str, text: str) -> Any:
 
 
 def wrong_values(schema: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """Why values do not fit the ``wanted_schema``; empty if they do, or if only the call can tell."""
+    """Returns why values do not fit the ``wanted_schema``; empty if they do, or if only the call can tell."""
     return "; ".join(fit_of(schema, values).errors)

@@ -98,7 +98,7 @@ class SupervisedCall:
         return self.registry.assurance(self.bound.id)
 
     def doubt(self, policy: ApprovalPolicy) -> str:
-        """Why calls of the tool need approval, as a sentence; empty if they need none.
+        """Returns why calls of the tool need approval, as a sentence; empty if they need none.
 
         The program's ``interrupt_on`` counts first, then a person's yes to the tool by name, then ``approval``.
         """
@@ -112,14 +112,14 @@ class SupervisedCall:
         return assured.why(policy)
 
     def why(self, args: Mapping[str, Any]) -> str:
-        """Why a call with these arguments needs approval, in sentences; empty if it needs none."""
+        """Returns why a call with these arguments needs approval, in sentences; empty if it needs none."""
         doubt = self.doubt(self.supervision.policy)
         if not doubt and self.supervision.policy == "never":
             return ""
         return " ".join(filter(None, (doubt, self.unchecked(args))))
 
     def unchecked(self, args: Mapping[str, Any]) -> str:
-        """Why these arguments could not be validated, as a sentence; empty if they were."""
+        """Returns why these arguments could not be validated, as a sentence; empty if they were."""
         told = str(self.supervision.secrets.hidden(self._fit(args).unchecked))
         return told and f"{told[0].upper()}{told[1:]}."
 
@@ -130,20 +130,20 @@ class SupervisedCall:
             return Fit()  # it is refused when it is sent
 
     def mark(self, args: Mapping[str, Any]) -> str:
-        """The fingerprint that an approval is bound to."""
+        """Returns the fingerprint that an approval is bound to."""
         return fingerprint(self.bound.id, self.registry.pin(self.bound.id), args)
 
     def record(self, args: Mapping[str, Any]) -> CallRecord:
-        """The record of the call with these arguments."""
+        """Returns the record of the call with these arguments."""
         ledger = None if self.assured.repeatable else self.supervision.ledger
         return CallRecord.of(ledger, self.bound, args, self.place, self.named, self.said)
 
     async def asks(self, args: Mapping[str, Any]) -> bool:
-        """Whether a person has to be asked before the call is sent."""
+        """Returns whether a person has to be asked before the call is sent."""
         return bool(self.why(args)) or await self.record(args).is_repeated()
 
     def ask(self, kind: Kind, args: Mapping[str, Any], why: str, problem: str, **more: Any) -> tuple[Decision, str]:
-        """A person's decision, and the fingerprint of the call that it is about.
+        """Returns a person's decision, and the fingerprint of the call that it is about.
 
         ``more`` are further fields of the question: ``open_call``, the id of the call whose outcome is unknown, and
         ``sent``, whether it is this very call.
@@ -183,7 +183,7 @@ class SupervisedCall:
         return answer, mark
 
     def description(self, kind: Kind, why: str, *, sent: bool = True, open_call: str | None = None) -> str:
-        """What a person reads first about a call."""
+        """Returns what a person reads first about a call."""
         who = f"Step {self.supervision.step_id}" if self.supervision.step_id else "The agent"
         why_asked = f"{self.bound.id}: {why.removesuffix('.')}."
         if kind == "unknown_outcome":
@@ -221,12 +221,12 @@ class SupervisedCall:
         return self.rejected(NOBODY if decision.message == NOBODY else f"a person refused this call{reason}")
 
     def rejected(self, why: str) -> ToolMessage:
-        """The message for a call that a person did not agree to."""
+        """Returns the message for a call that a person did not agree to."""
         told = f"{self.named}: {why}. Nothing was sent. Do not try it in another way"
         return self.said(told, kind="rejected", effect="none")
 
     def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
-        """A message for the model that is not the tool's own answer."""
+        """Returns a message for the model that is not the tool's own answer."""
         about = {"tool": self.bound.id, "kind": kind, "effect": effect, "seconds": 0.0}
         return answer_to(self.request.tool_call, text, about, error=error)
 
@@ -333,7 +333,7 @@ async def _send(state: CallState) -> _Update:
 
 
 def _unknown(answer: ToolMessage, entry_id: str, *, sent: bool = True) -> _Update:
-    """The state of a call with an unknown outcome.
+    """Returns the state of a call with an unknown outcome.
 
     ``entry_id`` is that of its entry among the open calls, or empty; ``sent``: it is this very call.
     """
@@ -371,7 +371,10 @@ async def _settle(state: CallState) -> _Update:
 
 
 def _verdict(case: SupervisedCall, state: CallState, said: Verdict | None) -> tuple[Decision, str]:
-    """What became of a call, by the command that settles it or by the answer to the question; raises as ``ask``."""
+    """Returns what became of a call, by the command that settles it or by the answer to the question.
+
+    Raises as ``ask``.
+    """
     if said == "done":
         return Decision(type="respond", message=TOOK_EFFECT), ""
     more = {"open_call": state.get("open_call") or None, "sent": state.get("sent", True)}
@@ -422,7 +425,7 @@ def check_answerable(supervision: Supervision) -> None:
 
 
 async def examined(request: ToolCallRequest, bound: BoundTool, supervision: Supervision, send: Send) -> SupervisedCall:
-    """A call, with what a person has said of its tool."""
+    """Returns a call, with what a person has said of its tool."""
     case = SupervisedCall(request, bound, supervision, send, place=CallPlace.here(request.tool_call["id"] or ""))
     if case.why(request.tool_call["args"]):  # a call that needs nobody reads no file
         case.allowed = await asyncio.to_thread(supervision.allows, bound.id)
@@ -437,7 +440,7 @@ async def supervised(
     *,
     approval: Approval | None = None,
 ) -> Answer:
-    """The answer of one call, after approval if it needs one; or a message that says why it was not sent.
+    """Returns the answer of one call, after approval if it needs one; or a message that says why it was not sent.
 
     ``approval`` is one that a person has given before, which counts if it is of exactly this call.
 
@@ -482,14 +485,14 @@ async def _watched(case: SupervisedCall, why: str, approval: Approval | None) ->
 
 
 def _asked(before: StateSnapshot) -> tuple[str, bool]:
-    """The hash in the pending question, and whether there is a pending question at all."""
+    """Returns the hash in the pending question, and whether there is a pending question at all."""
     waiting = [found.value for task in before.tasks for found in task.interrupts]
     marks = [value["hash"] for value in waiting if isinstance(value, dict) and isinstance(value.get("hash"), str)]
     return (marks[0] if marks else ""), bool(waiting)
 
 
 def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> str:
-    """The calls of a worker with an unknown outcome, and what to do about them; empty if there are none."""
+    """Returns the calls of a worker with an unknown outcome, and what to do about them; empty if there are none."""
     unrepeatable = {RUN_PROGRAM, *(name for name, tool in tools.items() if not tool.repeatable)}
     said = [m.text for m in messages if artifact_of(m).get("effect") == "unknown" and m.name in unrepeatable]
     why = "The outcome is unknown: the call is not repeated until a person has checked whether it took effect."

@@ -33,17 +33,17 @@ _REPLIES: tuple[DecisionType, ...] = ("respond", "reject")
 
 
 def user_question(asked: Question) -> dict[str, Any]:
-    """The payload of the interrupt."""
+    """Returns the payload of the interrupt."""
     return review_request(KIND, KIND, asked.model_dump(), question_text(asked), _REPLIES)
 
 
 def question_text(asked: Question) -> str:
-    """The question in one line, with its choices."""
+    """Returns the question in one line, with its choices."""
     return f"{asked.question} ({', '.join(asked.choices)})" if asked.choices else asked.question
 
 
 def ask_user(asked: Question) -> str:
-    """The user's answer; empty if the question is left unanswered."""
+    """Returns the user's answer; empty if the question is left unanswered."""
     answer = interrupt(user_question(asked), response_schema=review_answers(KIND, _REPLIES))
     try:
         decision = read_decision(answer, KIND, _REPLIES)
@@ -130,15 +130,15 @@ class Plan(BaseModel):
         return self
 
     def step(self, step_id: str) -> Step | None:
-        """The step with this id; None if there is none."""
+        """Returns the step with this id; None if there is none."""
         return next((step for step in self.steps if step.id == step_id), None)
 
     def ready(self, finished: Collection[str]) -> tuple[Step, ...]:
-        """The unfinished steps whose dependencies are all finished, in plan order."""
+        """Returns the unfinished steps whose dependencies are all finished, in plan order."""
         return tuple(s for s in self.steps if s.id not in finished and set(s.depends_on) <= set(finished))
 
     def ancestors(self, step_id: str) -> tuple[str, ...]:
-        """Ids of the steps that a step depends on, directly or indirectly, in plan order."""
+        """Returns ids of the steps that a step depends on, directly or indirectly, in plan order."""
         waits = {step.id: step.depends_on for step in self.steps}
         found, todo = set[str](), [*waits[step_id]]
         while todo:
@@ -255,7 +255,7 @@ class ResultValueError(CallsheetError, ValueError):
 
 
 def value_of(result: StepResult | Call) -> Any:
-    """The value of a step, as its worker gave it: its data, else its text; of a call, what it returned.
+    """Returns the value of a step, as its worker gave it: its data, else its text; of a call, what it returned.
 
     A text that is JSON counts as what it says. ``ResultValueError``: the data refer to a call or a value that is not
     there.
@@ -301,7 +301,7 @@ def named_value(name: object, path: object, results: Sequence[StepResult], calls
 
 
 def resolved(value: Any, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
-    """A value, such as the arguments of a call, with each reference in it replaced by what it stands for.
+    """Returns a value, such as the arguments of a call, with each reference in it replaced by what it stands for.
 
     ``{"$from": "1", "path": "items[0].id"}`` is what step 1 said; ``{"$call": "c2"}`` is what a call returned.
     ``ResultValueError``: a reference has no result, or no value at its path.
@@ -315,7 +315,7 @@ def resolved(value: Any, results: Sequence[StepResult], calls: Sequence[Call] = 
 
 
 def shape(value: Any) -> str:
-    """A short description of a value: type, size and fields."""
+    """Returns a short description of a value: type, size and fields."""
     match value:
         case dict():
             names = ", ".join(map(str, list(value)[:12]))

@@ -20,12 +20,15 @@ _DEEP = re.compile(r"(?m)^ {40,}")
 
 
 def whole_value(value: Any, *, indent: int | None = 2) -> str:
-    """The value as JSON, from which it can be read back, with the codes of characters that cannot be seen."""
+    """Returns the value as JSON, from which it can be read back, with the codes of characters that cannot be seen."""
     return spelled_out(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
 
 
 def shown_value(value: Any, *, indent: int | None = 2) -> str:
-    """The value as ``whole_value`` writes it; of a long one, every key, and the beginning and end of each text."""
+    """Returns the value as ``whole_value`` writes it.
+
+    Of a long one, every key, and the beginning and end of each text.
+    """
     whole = whole_value(value, indent=indent)
     if len(whole) <= _LONGEST:
         return whole
@@ -35,7 +38,7 @@ def shown_value(value: Any, *, indent: int | None = 2) -> str:
 
 
 def inexact(value: Any, *, deepest: int = DEEPEST) -> str:
-    """Why a value cannot be stored and sent as it is; empty if it can.
+    """Returns why a value cannot be stored and sent as it is; empty if it can.
 
     A checkpoint holds no integer of more than 64 bits, JSON no infinite number, UTF-8 no half of a character, and no
     call is nested more than ``deepest`` levels.
@@ -61,7 +64,7 @@ def inexact(value: Any, *, deepest: int = DEEPEST) -> str:
 
 
 def shown_text(text: str) -> str:
-    """A reason or another text with hidden characters written out; a long one is cut, which is said."""
+    """Returns a reason or another text with hidden characters written out; a long one is cut, which is said."""
     kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters in all)"
     return "\n".join(map(escaped, kept.split("\n")))
 

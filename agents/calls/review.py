@@ -56,7 +56,7 @@ class Decision(BaseModel):
 def review_request(
     kind: str, name: str, args: Mapping[str, Any], description: str, allowed: Sequence[DecisionType], **more: Any
 ) -> dict[str, Any]:
-    """The payload of an interrupt: LangChain's ``HITLRequest`` with one action, and our fields beside it.
+    """Returns the payload of an interrupt: LangChain's ``HITLRequest`` with one action, and our fields beside it.
 
     ``kind`` is ``type``; those of ``more`` that are None are left out. If ``shown`` is one of them, the text of the
     arguments by ``shown_value``, it follows the description: clients of LangChain's form show that as it is, while
@@ -75,7 +75,7 @@ def review_request(
 def review_answers(
     name: str, allowed: Sequence[DecisionType], args_schema: Mapping[str, Any] | None = None, *, always: bool = False
 ) -> dict[str, Any]:
-    """JSON Schema of the answers, from which a client can build a form."""
+    """Returns JSON Schema of the answers, from which a client can build a form."""
     text, action = {"type": "string"}, {"name": {"const": name}, "args": dict(args_schema or {"type": "object"})}
     edited = {"type": "object", "properties": action, "required": ["name", "args"]}
     own: Mapping[DecisionType, dict[str, Any]] = {
@@ -99,7 +99,7 @@ def review_answers(
 
 
 def review_several(questions: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
-    """The payload of one interrupt about several calls: an action and a decision for each, in LangChain's form.
+    """Returns the payload of one interrupt about several calls: an action and a decision for each, in LangChain's form.
 
     ``questions`` are the payloads of single calls, by ``review_request``. Their own fields are the items of ``calls``,
     in the same order; those of ``more`` are about all of them, and are left out if they are None.
@@ -115,14 +115,17 @@ def review_several(questions: Sequence[Mapping[str, Any]], **more: Any) -> dict[
 
 
 def several_answers(forms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """JSON Schema of the answers about several calls; ``forms`` are those of single calls, by ``review_answers``."""
+    """Returns JSON Schema of the answers about several calls.
+
+    ``forms`` are those of single calls, by ``review_answers``.
+    """
     items = [form["properties"]["decisions"]["items"] for form in forms]
     decisions = {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
     return {"type": "object", "properties": {"decisions": decisions}, "required": ["decisions"]}
 
 
 def each_call(value: Any) -> list[Any]:
-    """A payload for each call that a question is about, as if it were asked alone; any other payload as it is.
+    """Returns a payload for each call that a question is about, as if it were asked alone; any other payload as it is.
 
     A payload of LangChain's own middleware about several calls is one of these too.
     """
@@ -164,7 +167,7 @@ def flat(value: Any) -> Mapping[str, Any]:
 
 
 def decided(kind: DecisionType, asked: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """The answer to a payload with this decision, on each of its calls; ``args`` are those of an edit."""
+    """Returns the answer to a payload with this decision, on each of its calls; ``args`` are those of an edit."""
     decisions: list[dict[str, Any]] = []
     for one in each_call(asked):
         own = dict(more)
@@ -241,7 +244,7 @@ def read_decision(answer: object, name: str, allowed: Sequence[DecisionType]) ->
 
 
 def _of_inbox(response: Mapping[str, Any]) -> dict[str, Any]:
-    """A decision from the form of the agent inbox, ``langgraph.prebuilt.interrupt.HumanResponse``.
+    """Returns a decision from the form of the agent inbox, ``langgraph.prebuilt.interrupt.HumanResponse``.
 
     The inbox offers a response in words where a call can be rejected.
     """

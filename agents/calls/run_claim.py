@@ -33,7 +33,7 @@ _KEY = "__pregel_checkpointer"
 
 
 def checkpointer() -> BaseCheckpointSaver[Any] | None:
-    """The checkpointer of the current run; None if the app has none, or outside of a run."""
+    """Returns the checkpointer of the current run; None if the app has none, or outside of a run."""
     try:
         found = get_config().get("configurable", {}).get(_KEY)
     except RuntimeError:
@@ -42,7 +42,7 @@ def checkpointer() -> BaseCheckpointSaver[Any] | None:
 
 
 def in_threads(config: RunnableConfig) -> RunnableConfig:
-    """The config for asynchronous code inside a blocking run: the checkpointer is used from threads.
+    """Returns the config for asynchronous code inside a blocking run: the checkpointer is used from threads.
 
     ``SqliteSaver`` and ``PostgresSaver`` have no asynchronous methods, and ``AsyncSqliteSaver`` belongs to one loop.
     """
@@ -193,7 +193,7 @@ async def sole_run(saver: BaseCheckpointSaver[Any] | None, call: str = "") -> As
 
 
 async def _joined(place: _Place, control: object, part: _Part) -> tuple[_Owner, bool]:
-    """The owner of a checkpoint, and whether this is the first part of its run."""
+    """Returns the owner of a checkpoint, and whether this is the first part of its run."""
     while True:
         owner, first, seconds = _entered(place, control, part)
         if owner is not None:
@@ -220,7 +220,7 @@ def _entered(place: _Place, control: object, part: _Part) -> tuple[_Owner | None
 
 
 def _left(place: _Place, owner: _Owner, part: _Part, *, stopped: bool) -> bool:
-    """Whether all parts have left a claimed checkpoint."""
+    """Returns whether all parts have left a claimed checkpoint."""
     with _LOCK:
         owner.working.discard(part)
         owner.stopped, owner.at = owner.stopped or stopped, time.monotonic()
@@ -275,7 +275,7 @@ async def _say_left(saver: BaseCheckpointSaver[Any], place: _Place, owner: _Owne
 
 
 async def _records(saver: BaseCheckpointSaver[Any], place: _Place) -> list[dict[str, Any]]:
-    """The claims stored with a checkpoint, in order; none can be read before the checkpoint is stored."""
+    """Returns the claims stored with a checkpoint, in order; none can be read before the checkpoint is stored."""
     found = await saver.aget_tuple(_config(place))
     written = found.pending_writes if found is not None else None
     records = [value for _, channel, value in written or () if channel == _CHANNEL]
@@ -297,7 +297,7 @@ async def _whoami() -> dict[str, Any]:
 
 
 def _alive(record: Mapping[str, Any]) -> bool:
-    """Whether the process with a claim is alive; if that cannot be checked from here, whether it may be."""
+    """Returns whether the process with a claim is alive; if that cannot be checked from here, whether it may be."""
     owner = ProcessIdentity(**{name: record[name] for name in ProcessIdentity.model_fields})
     runs = owner.runs
     return time.time() - float(record["at"]) < _LEASE if runs is None else runs

@@ -45,7 +45,7 @@ class Usage(BaseModel):
 
 
 def usage_of(messages: Iterable[BaseMessage], seconds: float = 0.0) -> Usage:
-    """The usage of these messages, which took this many seconds; messages of users and tools use nothing.
+    """Returns the usage of these messages, which took this many seconds; messages of users and tools use nothing.
 
     A message without usage data counts as a call with 0 tokens.
     """
@@ -65,7 +65,7 @@ def usage_of(messages: Iterable[BaseMessage], seconds: float = 0.0) -> Usage:
 
 
 def with_usage_of(message: AIMessage, discarded: AIMessage) -> AIMessage:
-    """The message with the usage of a discarded one added."""
+    """Returns the message with the usage of a discarded one added."""
     calls = sum(one.response_metadata.get(_CALLS, 1) for one in (message, discarded))
     return message.model_copy(
         update={
@@ -85,14 +85,14 @@ class Price(BaseModel):
     output: float = Field(ge=0)
 
     def of(self, usage: Usage) -> float:
-        """What some model calls cost, in the currency of the price."""
+        """Returns what some model calls cost, in the currency of the price."""
         cached = self.input if self.cached is None else self.cached
         fresh = usage.input_tokens - usage.cached_tokens
         return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / _MILLION
 
 
 def price_of(model: str, path: Path | None) -> Price | None:
-    """The price of a model in a file of prices; None without a file; ``SettingsError``: the file has none."""
+    """Returns the price of a model in a file of prices; None without a file; ``SettingsError``: the file has none."""
     if path is None:
         return None
     try:

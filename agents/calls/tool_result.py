@@ -90,18 +90,18 @@ class Fault(Exception):  # noqa: N818 (it becomes data, not an error)
 
 
 def failed(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = "none") -> Outcome:
-    """The outcome of a failed call, with agent and tool in its error."""
+    """Returns the outcome of a failed call, with agent and tool in its error."""
     return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {visible(message)}", kind=kind, effect=effect)
 
 
 def answer_to(call: ToolCall, text: str, artifact: dict[str, Any] | None = None, *, error: bool = False) -> ToolMessage:
-    """The message that answers a model's call."""
+    """Returns the message that answers a model's call."""
     status: Literal["error", "success"] = "error" if error else "success"
     return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status=status, artifact=artifact)
 
 
 def artifact_of(answer: object) -> dict[str, Any]:
-    """What a tool's message holds beside its text; empty for other answers."""
+    """Returns what a tool's message holds beside its text; empty for other answers."""
     return answer.artifact if isinstance(answer, ToolMessage) and isinstance(answer.artifact, dict) else {}
 
 
@@ -139,7 +139,7 @@ def outcome_of(
 
 
 def _texts_in(content: object) -> list[str]:
-    """The texts of content blocks, also of embedded resources, each as it was sent."""
+    """Returns the texts of content blocks, also of embedded resources, each as it was sent."""
     texts: list[str] = []
     for block in content if isinstance(content, list) else [content]:
         match block:
@@ -168,12 +168,12 @@ def with_data(text: str, data: Any, limits: Limits, *, told: Sequence[Any]) -> s
 
 
 def data_beside(text: str, structured: Any) -> Any:
-    """The structured result that follows other text in the text of a result; None if none does."""
+    """Returns the structured result that follows other text in the text of a result; None if none does."""
     return structured if text.endswith(f"\n{json.dumps(structured, ensure_ascii=False)}") else None
 
 
 def _is_told(told: Sequence[Any], data: Any) -> bool:
-    """Whether one of these readings is the data.
+    """Returns whether one of these readings is the data.
 
     An object with one field is told by its value: the SDKs wrap what is no object in one (``{"result": ...}``), and
     servers of files send ``{"content": ...}`` beside the content.
@@ -185,7 +185,7 @@ def _is_told(told: Sequence[Any], data: Any) -> bool:
 
 
 def _parsed(text: str) -> Any:
-    """The data that a text is as JSON, cleaned like a structured result; the text itself if it is none."""
+    """Returns the data that a text is as JSON, cleaned like a structured result; the text itself if it is none."""
     try:
         return clean(json.loads(text), text=visible)
     except (ValueError, RecursionError):  # a CatalogError, which is a ValueError, if it is nested too deeply
@@ -193,7 +193,7 @@ def _parsed(text: str) -> Any:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are the same data of JSON: 1 is 1.0, and neither is true."""
+    """Returns whether two values are the same data of JSON: 1 is 1.0, and neither is true."""
     match one, other:
         case (dict(), dict()):
             return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
@@ -206,7 +206,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcome:
-    """The outcome with its texts cut to ``limits.output`` characters; the full texts are stored as files."""
+    """Returns the outcome with its texts cut to ``limits.output`` characters; the full texts are stored as files."""
     most, files = limits.output, [*outcome.media]
 
     def stored(text: str, media: str) -> str:
@@ -306,7 +306,7 @@ class Media:
                 return "[content of no known kind]"
 
     def _note_block(self, kind: str, rest: Mapping[Any, Any]) -> str:
-        """The note for a block in the form of MCP or of LangChain."""
+        """Returns the note for a block in the form of MCP or of LangChain."""
         media = rest.get("mimeType") or rest.get("mime_type")
         return self._note(kind, media, rest.get("data") or rest.get("base64"))
 
@@ -350,7 +350,7 @@ class KeptResults:
         self._swept = False
 
     def of(self, run_id: str, agent_id: str, tool: str) -> Keep:
-        """A function that stores the files of one call."""
+        """Returns a function that stores the files of one call."""
 
         def keep(content: bytes, media: str) -> StoredContent | None:
             with suppress(OSError):  # a full disk loses the file, not the result
@@ -360,7 +360,7 @@ class KeptResults:
         return keep
 
     def read(self, path: str) -> bytes | None:
-        """The content of a file that was stored here; None for any other path, and for a file that is gone."""
+        """Returns the content of a file that was stored here; None for any other path, and for a file that is gone."""
         base, file = self._folder or cache_folder() / "results", Path(path)
         try:
             if file.resolve(strict=True).parent.parent != base.resolve() or file.stat().st_size > _LARGEST:

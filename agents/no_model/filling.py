@@ -90,7 +90,7 @@ class StepReading:
 def read_step(
     text: str, tools: Sequence[str], registry: ToolRegistry, results: Sequence[StepResult] = ()
 ) -> StepReading | None:
-    """The reading of a step with the best of its tools, whose ids come best first; None without tools."""
+    """Returns the reading of a step with the best of its tools, whose ids come best first; None without tools."""
     known = [registry.catalog.tool(tool_id) for tool_id in tools if tool_id in registry.catalog.tools]
     harmless = {tool.id: registry.assurance(tool.id).harm == "none" for tool in known}
     owners = registry.catalog.agent
@@ -133,7 +133,7 @@ def fill(
 
 
 def kind_of(parameter: Parameter) -> Kind | None:
-    """What a parameter takes; None for lists, objects and flags, which no words fill."""
+    """Returns what a parameter takes; None for lists, objects and flags, which no words fill."""
     types = set(parameter.type.split("|")) - {"null", "any"}
     if any(isinstance(choice, str) for choice in parameter.enum):
         return Kind.CHOICE
@@ -152,7 +152,7 @@ def side_of(name: str) -> int:
 
 
 def _takes(tool: Tool, parameter: Parameter, value: Value) -> bool:
-    """Whether a value is of the right kind and fits the schema."""
+    """Returns whether a value is of the right kind and fits the schema."""
     if kind_of(parameter) not in value.kinds or (parameter.enum and value.value not in parameter.enum):
         return False
     only = {parameter.name: tool.input_schema["properties"][parameter.name]}
@@ -160,7 +160,7 @@ def _takes(tool: Tool, parameter: Parameter, value: Value) -> bool:
 
 
 def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]) -> Iterator[Value]:
-    """The allowed values and the time zones that a text names, the longest names first."""
+    """Yields the allowed values and the time zones that a text names, the longest names first."""
     lists = {tuple(one for one in p.enum if isinstance(one, str)) for p in parameters if kind_of(p) == Kind.CHOICE}
     zones = any(kind_of(parameter) == Kind.ZONE for parameter in parameters)
     words = list(_NAME.finditer(text))
@@ -221,7 +221,7 @@ def _names(tool: Tool, agent: Agent, filled: Sequence[Parameter]) -> set[str]:
 
 
 def _content(text: str, covered: Sequence[Value], *, harmless: bool) -> Iterator[tuple[str, bool]]:
-    """The words with content outside of the values, each with whether it only asks for something."""
+    """Yields the words with content outside of the values, each with whether it only asks for something."""
     spans = [(value.start, value.end) for value in covered] + [match.span() for match in _FILLERS.finditer(text)]
     if harmless:
         asked = (match for match in _PARTICLE.finditer(text) if match[1].lower() in _TELLING)
@@ -249,7 +249,10 @@ def spread(tool: Tool, text: str) -> list[str]:
 
 
 def unanswered(reading: StepReading, answer: str) -> tuple[str, ...]:
-    """The words of a question that its answer does not contain; a word for a kind of value may be such a value."""
+    """Returns the words of a question that its answer does not contain.
+
+    A word for a kind of value may be such a value.
+    """
     said = set(tokens(answer))
     kinds = {kind for value in values_in(answer) for kind in value.kinds}
     named = _WHO.union(*(words for kind, words in _NAMED if kind in kinds))

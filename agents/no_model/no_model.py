@@ -55,7 +55,10 @@ Find = Callable[[str], Sequence[str]]
 
 
 def example(tool: Tool, registry: ToolRegistry, find: Find | None = None) -> str:
-    """A request that is read as a call of a tool, also among those of ``find``; empty if none of the words tried is."""
+    """Returns a request that is read as a call of a tool, also among those of ``find``.
+
+    Empty if none of the words tried is.
+    """
     needed = [parameter for parameter in tool.parameters if parameter.required]
     needed.sort(key=lambda p: (side_of(p.name) == 1, kind_of(p) not in (Kind.NUMBER, Kind.CLOCK)))
     said = split_name(tool.name)
@@ -92,7 +95,7 @@ def examples(catalog: Catalog, registry: ToolRegistry, find: Find) -> list[str]:
 
 
 def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
-    """The agents, and requests that work."""
+    """Returns the agents, and requests that work."""
     lines = ["The agents are:"]
     for agent in catalog.agents[:_AGENTS]:
         about = agent.description or ", ".join(split_name(tool.name) for tool in agent.tools[:_EXAMPLES])
@@ -104,7 +107,7 @@ def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
 
 
 def refusal(reading: StepReading, registry: ToolRegistry) -> str:
-    """Why the tool of a step is not called, and a wording that would work."""
+    """Returns why the tool of a step is not called, and a wording that would work."""
     tool = reading.tool
     why = []
     if reading.unused:
@@ -120,7 +123,10 @@ def refusal(reading: StepReading, registry: ToolRegistry) -> str:
 
 
 def _if_harmless(reading: StepReading, registry: ToolRegistry) -> str:
-    """A remark if the tool would have taken the step, had somebody said that it is harmless; empty otherwise."""
+    """Returns a remark if the tool would have taken the step, had somebody said that it is harmless.
+
+    Empty otherwise.
+    """
     tool = reading.tool
     taken = fill(tool, registry.catalog.agent(tool.agent), reading.text, harmless=True).complete
     if reading.harmless or not taken:
@@ -183,7 +189,7 @@ class NoModel:
         return done.model_copy(update={"usage": Usage()})
 
     async def answer(self, task: AnswerTask) -> AIMessage:
-        """The results of the steps, and what was not done and why."""
+        """Returns the results of the steps, and what was not done and why."""
         return AIMessage(listed(task.request, task.results), name=NAME)
 
 
@@ -219,7 +225,7 @@ def _waits(step: StepReading, before: StepReading, catalog: Catalog) -> bool:
 
 
 def _readings(task: PlanTask) -> list[StepReading]:
-    """The steps of a request: its clauses, or the parts of a clause if each of them is understood by itself."""
+    """Returns the steps of a request: its clauses, or the parts of a clause if each of them is understood by itself."""
     request = task.request
     if (alone := _read(task, request.strip(), 0)) and alone.certain:
         return [alone]
@@ -250,7 +256,7 @@ def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
 def _first(
     reading: StepReading, given: Mapping[str, Any], registry: ToolRegistry, name: str, *, doubt: str
 ) -> AIMessage:
-    """The call of a step, or why there is none.
+    """Returns the call of a step, or why there is none.
 
     ``given`` are values that a person has given for it; ``doubt`` is why a person would have to confirm it.
     """
@@ -292,7 +298,7 @@ class _StepModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _last(self, answer: ToolMessage) -> AIMessage:
-        """The outcome of the step."""
+        """Returns the outcome of the step."""
         reading: StepReading = self.reading
         text = in_words(answer.text) or f"{reading.tool.id} returned an empty answer."
         if answer.status == "error":

@@ -78,7 +78,10 @@ _RESULTS = re.compile(rf"\b(?:the\s|all\s(?:the\s)?|both\s)?(?:({'|'.join(_NUMER
 
 
 def values_in(text: str, results: Sequence[StepResult] = ()) -> list[Value]:
-    """The values in a text, in text order; "the result" and "all three results" refer to results of earlier steps."""
+    """Returns the values in a text, in text order.
+
+    "the result" and "all three results" refer to results of earlier steps.
+    """
     found = list(_typed(text))
     for match in _RESULTS.finditer(text):
         taken = any(value.start < match.end() and match.start() < value.end for value in found)
@@ -88,12 +91,12 @@ def values_in(text: str, results: Sequence[StepResult] = ()) -> list[Value]:
 
 
 def refers_to(text: str, results: Sequence[StepResult]) -> tuple[StepResult, ...]:
-    """The results of earlier steps that a text refers to."""
+    """Returns the results of earlier steps that a text refers to."""
     return next(filter(None, (_meant(match, results) for match in _RESULTS.finditer(text))), ())
 
 
 def _meant(match: re.Match[str], results: Sequence[StepResult]) -> tuple[StepResult, ...]:
-    """All results for a plural, the last one for a singular; none if their number is another."""
+    """Returns all results for a plural, the last one for a singular; none if their number is another."""
     if not match.group().lower().endswith("s"):
         return tuple(results[-1:]) if match[1] is None else ()
     counted = 2 + _NUMERALS.index(match[1].lower()) if match[1] else len(results)
@@ -129,7 +132,7 @@ _PLACES = frozenset({Kind.FILE, Kind.FOLDER, Kind.URL, Kind.EMAIL})
 
 
 def _time(said: str, forms: Sequence[str], part: slice) -> str:
-    """A part of ISO 8601, as a date or a time in one of the forms; empty if there is no such day or time."""
+    """Returns a part of ISO 8601, as a date or a time in one of the forms; empty if there is no such day or time."""
     for form in forms:
         with suppress(ValueError):
             return datetime.strptime(said, form).isoformat()[part]
@@ -137,7 +140,7 @@ def _time(said: str, forms: Sequence[str], part: slice) -> str:
 
 
 def in_words(output: str) -> str:
-    """A tool's output: a text as it is, JSON as its fields and values."""
+    """Returns a tool's output: a text as it is, JSON as its fields and values."""
     try:
         value = json.loads(output)
     except (ValueError, RecursionError):
@@ -146,14 +149,14 @@ def in_words(output: str) -> str:
 
 
 def joined(results: Sequence[StepResult]) -> str:
-    """The text to write: a single result, or a line for each of several."""
+    """Returns the text to write: a single result, or a line for each of several."""
     if len(results) == 1:
         return results[0].result
     return "\n".join(f"{result.text.strip()}: {result.result}" for result in results)
 
 
 def _fields(name: str, value: Any) -> Iterator[tuple[str, str]]:
-    """The plain values inside a value, each with the names that lead to it."""
+    """Yields the plain values inside a value, each with the names that lead to it."""
     match value:
         case dict():
             for key, inner in value.items():
@@ -179,7 +182,7 @@ _REGIONS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/"
 
 
 def unit_in(said: str, choices: Sequence[str]) -> str | None:
-    """The only one of a tool's units that a name means: by its words, else by pint's unit, else by its size."""
+    """Returns the only one of a tool's units that a name means: by its words, else by pint's unit, else by its size."""
     words = tokens(said)
     named = [choice for choice in choices if words and tokens(choice) == words]
     if named:
@@ -216,7 +219,7 @@ def _registry() -> Any:
 
 
 def zone_of(said: str) -> str | None:
-    """The time zone of a place: an IANA name, a city, or a country in one zone; None for others."""
+    """Returns the time zone of a place: an IANA name, a city, or a country in one zone; None for others."""
     return _zones().get(said.lower())
 
 

@@ -37,7 +37,7 @@ _DIGESTED = re.compile(r"_[0-9a-f]{16}$")
 
 
 def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[str]:
-    """A unique name for each tool that every model provider accepts: ``^[a-zA-Z0-9_-]{1,64}$``.
+    """Returns a unique name for each tool that every model provider accepts: ``^[a-zA-Z0-9_-]{1,64}$``.
 
     It is ``agent_tool``, or the tool's own name if that is the agent's name or begins with it and ``_`` or ``-``:
     ``filesystem/read_file`` is ``filesystem_read_file``, ``git/git_log`` is ``git_log``. It depends on the other tools
@@ -54,7 +54,7 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
 
 
 def names_of(agent: str, name: str) -> tuple[str, str, str]:
-    """All names that ``model_names`` may give to a tool, the preferred one first."""
+    """Returns all names that ``model_names`` may give to a tool, the preferred one first."""
     fit_agent, fit = _UNFIT.sub("_", agent), _UNFIT.sub("_", name)
     owned = f"{fit_agent}_{fit}"
     own = fit if fit == fit_agent or fit.startswith((f"{fit_agent}_", f"{fit_agent}-")) else owned

@@ -68,7 +68,7 @@ class Assurance:
         return self.doubt or f"{_MAY_DESTROY if self.harm == 'destroy' else _MAY_CHANGE}."
 
     def why(self, policy: ApprovalPolicy) -> str:
-        """Why a call needs approval, as a sentence; empty if it needs none.
+        """Returns why a call needs approval, as a sentence; empty if it needs none.
 
         The tool's name in the catalog overrides every ``approval``. Otherwise ``always``, of the run or of the tool,
         overrides ``never``, and one ``never`` is enough; but that of a run does not cover what may destroy something.
@@ -127,7 +127,7 @@ def _rule(tool: Tool, metadata: dict[str, Any] | None) -> ApprovalPolicy | None:
 
 
 def _doubt(tool: Tool, harm: Harm, *, trusted: bool, own: bool) -> str:
-    """Why a person should check the calls of a tool that is not known to be harmless."""
+    """Returns why a person should check the calls of a tool that is not known to be harmless."""
     claimed = tool.annotations.get("readOnlyHint") is True
     if own and tool.annotations.get("destructiveHint") is not True:
         return ""
@@ -251,12 +251,12 @@ class ToolRegistry:
                 _LOG.warning("agent %r: the changed tools of its server were not applied: %s", agent_id, error)
 
     def permitted(self, tool_ids: Sequence[str], user: User | None = None) -> list[str]:
-        """The given tools that are in the catalog and that the user may call now."""
+        """Returns the given tools that are in the catalog and that the user may call now."""
         refused = self.refused(tool_ids, user)
         return [tool_id for tool_id in tool_ids if tool_id not in refused]
 
     def refused(self, tool_ids: Iterable[str], user: User | None = None) -> dict[str, str]:
-        """The other tools with the reason, in the words of a refused call."""
+        """Returns the other tools with the reason, in the words of a refused call."""
         loaded = self.loaded
         whys = {tool_id: why_not(tool_id, loaded, user) for tool_id in tool_ids}
         return {tool_id: why for tool_id, why in whys.items() if why}
@@ -285,7 +285,7 @@ class ToolRegistry:
         return {name: self._bound(name, tool, run_id, user) for name, tool in zip(names, tools, strict=True)}
 
     def assurance(self, tool_id: str) -> Assurance:
-        """Whether calls of a tool need approval, by trusted hints; an unknown tool needs none.
+        """Returns whether calls of a tool need approval, by trusted hints; an unknown tool needs none.
 
         Raises:
             CatalogError: The tool's ``callsheet/approval`` is not a policy.
@@ -299,12 +299,15 @@ class ToolRegistry:
         return assurance_of(tool, self.loaded.connections.get(tool.agent), trusted=trusted, vouched=vouched)
 
     def pin(self, tool_id: str) -> str:
-        """SHA-256 of what an approval of a tool covers (``Loaded.pin``); empty if it is not in the catalog."""
+        """Returns SHA-256 of what an approval of a tool covers (``Loaded.pin``); empty if it is not in the catalog."""
         tool = self.catalog.tools.get(tool_id)
         return self.loaded.pin(tool) if tool else ""
 
     def news(self, agents: Collection[str], user: User | None = None) -> str:
-        """What these agents have listed in the middle of a run, and nobody has accepted; empty if there is nothing."""
+        """Returns what these agents have listed in the middle of a run, and nobody has accepted.
+
+        Empty if there is nothing.
+        """
         policy = self.loaded.policy
         return news_of(
             [
@@ -317,7 +320,7 @@ class ToolRegistry:
         )
 
     def unavailable(self) -> Mapping[str, str]:
-        """Agents that are not called for now because they failed repeatedly, with the reason."""
+        """Returns agents that are not called for now because they failed repeatedly, with the reason."""
         return self.pool.circuits.open()
 
     async def close_run(self, run_id: str) -> None:
@@ -332,7 +335,10 @@ class ToolRegistry:
         self.pool.close(run_id)
 
     def fit(self, tool_id: str, arguments: Mapping[str, Any]) -> Fit:
-        """Whether arguments fit the schema of a server's tool; those of other tools are validated by LangChain."""
+        """Returns whether arguments fit the schema of a server's tool.
+
+        Those of other tools are validated by LangChain.
+        """
         tool = self.catalog.tools.get(tool_id)
         served = tool is not None and isinstance(self.loaded.connections.get(tool.agent), ServerConfig)
         return fit_of(tool.input_schema, arguments) if tool and served else Fit()
@@ -372,7 +378,7 @@ class ToolRegistry:
     def _objection(
         self, tool_id: str, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, *, agreed: bool
     ) -> str:
-        """Why a call must not be sent; empty if it may. ``agreed``: whether a person has approved it."""
+        """Returns why a call must not be sent; empty if it may. ``agreed``: whether a person has approved it."""
         loaded = self.loaded
         if why := why_not(tool_id, loaded, user):
             return why
@@ -394,7 +400,7 @@ class ToolRegistry:
         return why or self._withdrawn(tool)
 
     def _withdrawn(self, tool: Tool) -> str:
-        """Why a tool must not be called as its server defines it now; empty if it is as accepted."""
+        """Returns why a tool must not be called as its server defines it now; empty if it is as accepted."""
         accepted = self.loaded.digest(tool)
         now = self._listed.get((tool.agent, USER.get())) or self._listed.get((tool.agent, ""))
         if accepted is None or now is None or now.get(tool.name) == accepted:
@@ -403,7 +409,7 @@ class ToolRegistry:
 
 
 def why_not(tool_id: str, loaded: Loaded, user: User | None) -> str:
-    """Why a tool may not be called with any arguments; empty if it may."""
+    """Returns why a tool may not be called with any arguments; empty if it may."""
     if tool := loaded.catalog.tools.get(tool_id):
         if loaded.policy is None or loaded.policy.allows(tool, user):
             return ""
@@ -428,7 +434,7 @@ def _look_at(change_id: str) -> str:
 
 
 def hidden_resource(tool: Tool, arguments: Mapping[str, Any], loaded: Loaded, user: User | None) -> str:
-    """Why a template must not read what its arguments name: a resource that the policy hides from the user."""
+    """Returns why a template must not read what its arguments name: a resource that the policy hides from the user."""
     policy = loaded.policy
     if policy is None or not tool.name.startswith(TEMPLATE):
         return ""

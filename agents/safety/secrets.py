@@ -54,7 +54,7 @@ class Redaction:
         self._forms = sorted({*self._forms, *forms}, key=len, reverse=True)
 
     def text(self, text: str) -> str:
-        """The text without the values.
+        """Returns the text without the values.
 
         Hidden characters, as they are or as ``\\u200b`` in JSON, hide no value: if one is found only without them, the
         text comes back without them.
@@ -166,7 +166,7 @@ class RunSecrets(Redaction):
 
 
 def without_secrets(schema: Mapping[str, object], args: Mapping[str, object]) -> dict[str, Any]:
-    """The arguments with one and the same mask for every secret, be it a value or a placeholder."""
+    """Returns the arguments with one and the same mask for every secret, be it a value or a placeholder."""
     return {name: _changed(name, value, _property(schema, name), lambda _: MASK) for name, value in args.items()}
 
 
@@ -178,7 +178,7 @@ class Secrets:
         self._runs: dict[str, RunSecrets] = {}
 
     def of(self, run_id: str) -> RunSecrets:
-        """The secrets of one run; only those of the last thousand runs are kept."""
+        """Returns the secrets of one run; only those of the last thousand runs are kept."""
         with self._lock:
             found = self._runs[run_id] = self._runs.pop(run_id, RunSecrets())
             if len(self._runs) > _MOST_RUNS:

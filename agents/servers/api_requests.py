@@ -204,7 +204,7 @@ def _flat(value: dict[str, Any] | list[Any]) -> list[Any]:
 
 
 def _bracketed(name: str, value: object) -> list[tuple[str, Any]]:
-    """Names each value in an object ``name[key]``, and each in a list ``name[0]``, at any depth."""
+    """Returns names each value in an object ``name[key]``, and each in a list ``name[0]``, at any depth."""
     if not isinstance(value, dict | list):
         return [] if value is None else [(name, value)]
     pairs: list[tuple[str, Any]] = []

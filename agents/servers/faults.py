@@ -139,7 +139,10 @@ def _details(error: MCPError, hidden: Callable[[str], str]) -> str:
 
 
 def _pages(elicitations: object, hidden: Callable[[str], str]) -> str:
-    """Names the addresses that a server wants a person to open, each with the reason; empty if there are none."""
+    """Returns names the addresses that a server wants a person to open, each with the reason.
+
+    Empty if there are none.
+    """
     pages: list[str] = []
     for elicitation in elicitations if isinstance(elicitations, list) else ():
         address = elicitation.get("url") if isinstance(elicitation, dict) else None

@@ -287,7 +287,7 @@ def _part(
 
 
 def listing_of(found: Api, tag: str) -> Listing:
-    """What a specification says of one of its agents; nothing if it has no such tag by now."""
+    """Returns what a specification says of one of its agents; nothing if it has no such tag by now."""
     agent = found.agents.get(tag)
     if agent is None:
         return Listing()
@@ -308,7 +308,7 @@ class ApiSession(Session):
     _entries: Mapping[str, Any] = {}
 
     async def listing(self) -> Listing:
-        """The operations of its tag; ``Fault``: the specification cannot be read any more."""
+        """Returns the operations of its tag; ``Fault``: the specification cannot be read any more."""
         try:
             # In a thread: a specification that has changed is parsed again.
             listing = listing_of(await asyncio.to_thread(api, self.server), self.server.tag)
@@ -350,7 +350,7 @@ class ApiSession(Session):
 
 
 def _result(response: httpx2.Response) -> dict[str, Any]:
-    """An answer in the form of the result of ``tools/call``."""
+    """Returns an answer in the form of the result of ``tools/call``."""
     status = status_of(response)
     if response.status_code in BUSY:
         raise busy(response)

@@ -262,7 +262,7 @@ _CONVERSATION: Any = _WORKFLOW.compile(name="remote")
 
 
 def _send_to(graph: RemoteGraph) -> Send:
-    """A graph on another LangGraph server; its tokens are streamed in our run."""
+    """Returns a graph on another LangGraph server; its tokens are streamed in our run."""
 
     async def send(talk: RemoteConversation) -> dict[str, Any]:
         given: Any = Command(resume=talk["answers"]) if "answers" in talk else _input("messages", talk["given"])

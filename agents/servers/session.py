@@ -127,7 +127,7 @@ class Session:
         tools, odd = await listed_tools(self.ask, offered, self.limits)
 
         async def ask(method: str, params: Mapping[str, object], seconds: float) -> dict[str, Any]:
-            """An error does not end the session; whoever calls sets the timeout."""
+            """Returns an error does not end the session; whoever calls sets the timeout."""
             answer: dict[str, Any] = self._redaction.value(await self._exchange(client, method, params, None))
             return answer
 

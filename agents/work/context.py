@@ -79,7 +79,10 @@ def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, 
 
 
 def _unavailable(registry: ToolRegistry) -> list[str]:
-    """Ids of agents that could not be listed; empty where a policy tells users apart, as some may not know of them."""
+    """Returns ids of agents that could not be listed.
+
+    Empty where a policy tells users apart, as some may not know of them.
+    """
     if registry.policy is not None:
         return []
     known, troubles = registry.catalog.by_id, get_args(Kind)
@@ -134,7 +137,7 @@ def place_of(steps: Sequence[Step], plan: Plan, results: Mapping[str, StepResult
 
 
 def plan_lines(steps: Iterable[Step], marks: Mapping[str, str] | None = None, *, whole: Collection[str] = ()) -> str:
-    """Steps in a line each: what a step waits for, whether it is done once per item, and a mark by its id.
+    """Returns steps in a line each: what a step waits for, whether it is done once per item, and a mark by its id.
 
     Only the texts of the steps in ``whole`` are not cut.
     """
@@ -150,7 +153,7 @@ def plan_lines(steps: Iterable[Step], marks: Mapping[str, str] | None = None, *,
 
 
 def reports(results: Sequence[StepResult]) -> str:
-    """Results for a model, within a budget of characters; what a worker said of several steps stands once."""
+    """Returns results for a model, within a budget of characters; what a worker said of several steps stands once."""
     most = max(_LEAST, min(_LONGEST, _BUDGET // max(1, 2 * len(results))))
     told: dict[tuple[str, str], str] = {}
     texts: list[str] = []
@@ -181,14 +184,14 @@ def reported(result: StepResult, *, most: int = _LONGEST, same_as: str = "") -> 
 
 
 def beginning(text: str, most: int = _LONGEST) -> str:
-    """The text, or its beginning with its length."""
+    """Returns the text, or its beginning with its length."""
     if len(text) <= most:
         return text
     return f"{text[:most]}…\n[{len(text):,} characters in all; read more with {READ_RESULT}]"
 
 
 def written(value: Any) -> str:
-    """A value as text: a text itself, anything else as JSON."""
+    """Returns a value as text: a text itself, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -202,7 +205,7 @@ def _data(result: StepResult, most: int) -> str:
 
 
 def _call(call: Call, step: str, most: int) -> str:
-    """A call in one line: id, tool, arguments, and the beginning of what came of it."""
+    """Returns a call in one line: id, tool, arguments, and the beginning of what came of it."""
     args = " ".join(written(dict(call.args)).split())
     came = f"failed: {call.error}" if call.error else f"{len(call.output):,} characters: {call.output}"
     line = " ".join(came.split())
@@ -250,7 +253,7 @@ class Brief:
         return len(self.before.calls) if self.before else 0
 
     def opening(self) -> str:
-        """The first message to a worker: the request, its steps, and what it should know to do them."""
+        """Returns the first message to a worker: the request, its steps, and what it should know to do them."""
         before = self.before
         given = [f"{name}: {value}" for values in self.given.values() for name, value in values.items()]
         parts = (
@@ -275,13 +278,13 @@ def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]
 
 
 def conversation_text(messages: Sequence[AnyMessage], max_tokens: int) -> str:
-    """The latest turns of a conversation as text, within a token budget; empty if there are none."""
+    """Returns the latest turns of a conversation as text, within a token budget; empty if there are none."""
     told = recent(messages, max_tokens)
     return "\n".join(f"{'User' if isinstance(one, HumanMessage) else 'Assistant'}: {one.text}" for one in told)
 
 
 def task(request: str, conversation: str) -> str:
-    """A request for a model, after the conversation before it, if there is one."""
+    """Returns a request for a model, after the conversation before it, if there is one."""
     return f"The conversation before:\n{conversation}\n\nThe request:\n{request}" if conversation else request
 
 
@@ -306,7 +309,7 @@ async def synthesize(
     prompt: str = ANSWER,
     conversation: Sequence[BaseMessage] = (),
 ) -> AIMessage:
-    """The answer to a request, from the results of its steps only, as the message that was streamed.
+    """Returns the answer to a request, from the results of its steps only, as the message that was streamed.
 
     It has a line for each step that was not done: a model may claim what did not happen. If the model fails, the
     results are listed, and the error is named. The model sees the earlier messages of the ``conversation``.
@@ -334,7 +337,7 @@ def listed(request: str, results: Sequence[StepResult]) -> str:
 
 
 def not_done(results: Sequence[StepResult]) -> list[str]:
-    """A line for each step that failed, needs input or was skipped, with the reason."""
+    """Returns a line for each step that failed, needs input or was skipped, with the reason."""
     return [
         f"{heading}: {_line(result, result.error.strip() or result.result.strip() or 'no reason was given')}"
         for status, heading in _HEADINGS.items()
@@ -366,7 +369,7 @@ _LONGEST_RESULT, _LONGEST_ARGUMENT = 2_000, 500
 
 
 def transcript(run: str, plan: Plan, results: Sequence[StepResult]) -> list[AnyMessage]:
-    """The plan and the calls of a run, in the order of the results: each is an AI message and its answer.
+    """Returns the plan and the calls of a run, in the order of the results: each is an AI message and its answer.
 
     Every provider accepts them within a conversation: each call has an answer right after it, ids are unique over the
     runs of a thread, names fit, and the plan is the text of the first call, because Gemini refuses a call after a text
@@ -381,7 +384,7 @@ def transcript(run: str, plan: Plan, results: Sequence[StepResult]) -> list[AnyM
 
 
 def spoken(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """A conversation without what ``transcript`` has added to it: what people and answers say."""
+    """Returns a conversation without what ``transcript`` has added to it: what people and answers say."""
     return [message for message in messages if PART not in message.response_metadata]
 
 

@@ -38,7 +38,7 @@ class _Format:
     within: str = ""
 
     def fits(self, profile: Mapping[str, Any]) -> bool:
-        """Whether a model with this profile takes it in the result of a tool."""
+        """Returns whether a model with this profile takes it in the result of a tool."""
         return bool(profile.get(self.allowed)) and profile.get(self.within, True) is not False
 
 
@@ -56,7 +56,7 @@ _FORMATS = (
 
 
 def _format_of(content: bytes) -> _Format | None:
-    """The format whose signature begins these bytes; a dot in a signature stands for any byte."""
+    """Returns the format whose signature begins these bytes; a dot in a signature stands for any byte."""
     for known in _FORMATS:
         for signature in known.begins:
             beginning = content[: len(signature)]
@@ -67,13 +67,13 @@ def _format_of(content: bytes) -> _Format | None:
 
 
 def picture_type(content: bytes) -> str:
-    """The media type of a picture, by its bytes; empty for anything else."""
+    """Returns the media type of a picture, by its bytes; empty for anything else."""
     known = _format_of(content)
     return known.media if known is not None and known.block == "image" else ""
 
 
 def readable(text: str) -> str:
-    """The text with a note in place of each image, sound or PDF file that it holds as base64."""
+    """Returns the text with a note in place of each image, sound or PDF file that it holds as base64."""
     return _BASE64.sub(_noted, text) if len(text) > _BEGINNING else text
 
 
@@ -117,7 +117,10 @@ def with_media(messages: Sequence[AnyMessage], model: BaseChatModel) -> list[Any
 
 
 def _block(file: Path, profile: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A file as a standard content block; None if the model does not take it, or if it is not there any more."""
+    """Returns a file as a standard content block.
+
+    None if the model does not take it, or if it is not there any more.
+    """
     if not any(known.fits(profile) for known in _FORMATS):
         return None
     try:
@@ -133,12 +136,12 @@ def _block(file: Path, profile: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def has_media(messages: Sequence[AnyMessage]) -> bool:
-    """Whether a result has media as content blocks."""
+    """Returns whether a result has media as content blocks."""
     return any(isinstance(message, ToolMessage) and isinstance(message.content, list) for message in messages)
 
 
 def without_media(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """The conversation with notes only, for a provider that has refused a medium."""
+    """Returns the conversation with notes only, for a provider that has refused a medium."""
     told: list[AnyMessage] = []
     for message in messages:
         if isinstance(message, ToolMessage) and isinstance(message.content, list):

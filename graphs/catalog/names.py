@@ -57,7 +57,7 @@ def named_tools(catalog: Catalog, names: Iterable[str]) -> NamedTools:
 
 
 def _folded(ids: Iterable[str]) -> dict[str, list[str]]:
-    """Every id under its own folded form and under that of its bare name."""
+    """Returns every id under its own folded form and under that of its bare name."""
     folded: dict[str, list[str]] = defaultdict(list)
     for one in ids:
         for form in {_fold(one), _fold(one.partition("/")[2])}:
@@ -66,6 +66,9 @@ def _folded(ids: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _fold(name: str) -> str:
-    """The name as a model sees it, in lower case with one kind of separator; itself if nothing else would be left."""
+    """Returns the name as a model sees it, in lower case with one kind of separator.
+
+    Itself if nothing else would be left.
+    """
     seen = shown(name, most=None)
     return _SEPARATORS.sub("_", seen.lower()).strip("_") or seen

@@ -12,7 +12,10 @@ import re2
 
 
 def linear(pattern: str) -> re.Pattern[str]:
-    """A pattern with the methods of ``re.Pattern``, or ``re2.error``; texts must not contain lone surrogates."""
+    """Returns a pattern with the methods of ``re.Pattern``, or ``re2.error``.
+
+    Texts must not contain lone surrogates.
+    """
     options = re2.Options()
     options.log_errors = False
     return cast("re.Pattern[str]", re2.compile(pattern, options))

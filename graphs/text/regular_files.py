@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def read_regular(path: Path, *, most: int = -1) -> bytes:
-    """The content of a regular file, or its first ``most`` bytes.
+    """Returns the content of a regular file, or its first ``most`` bytes.
 
     ``OSError``: it cannot be read, or it is a pipe, a socket or a device, which might never end.
     """

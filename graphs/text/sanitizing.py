@@ -137,7 +137,7 @@ def written_out(document: str, *, longest: int = 4) -> str:
 
 
 def spelled_out(document: str) -> str:
-    """A JSON document with codes (``\\u202e``) for all characters that cannot be seen or look like a blank.
+    """Returns a JSON document with codes (``\\u202e``) for all characters that cannot be seen or look like a blank.
 
     Unlike ``written_out``, joiners and selectors are no exception: no two documents look the same because of what
     cannot be seen. It can be parsed to the same value.
@@ -148,7 +148,10 @@ def spelled_out(document: str) -> str:
 
 
 def _is_unseen(character: str) -> bool:
-    """Whether nothing is drawn for a character, or only a blank; the blank and the line break of JSON excepted."""
+    """Returns whether nothing is drawn for a character, or only a blank.
+
+    The blank and the line break of JSON excepted.
+    """
     if character in " \n":
         return False
     # Controls, formats, surrogates, private and unassigned characters, and all separators.
@@ -156,7 +159,7 @@ def _is_unseen(character: str) -> bool:
 
 
 def _code_units(text: str) -> str:
-    """The text as escapes of JSON."""
+    """Returns the text as escapes of JSON."""
     units = text.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 

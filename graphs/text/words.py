@@ -24,7 +24,10 @@ _KANA_MARKS = "\u3099\u309a"  # they distinguish Japanese letters; accents of ot
 
 
 def fold(text: str) -> str:
-    """The text in lower case without accents, width variants or ligatures; Korean and Japanese are unchanged."""
+    """Returns the text in lower case without accents, width variants or ligatures.
+
+    Korean and Japanese are unchanged.
+    """
     if text.isascii():
         return text.lower()
     decomposed = normalized("NFKD", text.casefold())
@@ -79,7 +82,7 @@ _QUOTED = re.compile(r"\"[^\"]{1,200}\"|“[^”]{1,200}”|(?<=\s)'[^']{1,200}'
 
 
 def clause_spans(query: str) -> list[Span]:
-    """The places of the clauses of a query; empty if there is only one.
+    """Returns the places of the clauses of a query; empty if there is only one.
 
     The query is cut at ends of sentences, semicolons, line ends, list numbers and connectives, but not inside
     quotation marks. A piece with fewer than two content words is joined to the one before; if there are too many
@@ -93,12 +96,15 @@ def clause_spans(query: str) -> list[Span]:
 
 
 def parts_of(clause: str) -> list[str]:
-    """The parts of a clause between its commas and *and*, but not inside quotation marks; short ones are joined."""
+    """Returns the parts of a clause between its commas and *and*, but not inside quotation marks.
+
+    Short ones are joined.
+    """
     return [clause[start:end].strip() for start, end in _joined(clause, _cut(clause, _PART))]
 
 
 def _joined(query: str, cut: Iterable[Span]) -> list[Span]:
-    """The pieces, those with too few content words joined to the one before, or after the first."""
+    """Returns the pieces, those with too few content words joined to the one before, or after the first."""
     pieces: list[Span] = []
     for start, end in cut:
         if pieces and _words(query, start, end) < _LEAST_WORDS:

@@ -75,7 +75,7 @@ class Start:
 
 
 def starts_of(servers: Mapping[str, ServerConfig]) -> tuple[Start, ...]:
-    """What needs consent before these servers are started and these folders of documents are read.
+    """Returns what needs consent before these servers are started and these folders of documents are read.
 
     These are: every process, addresses that specifications are fetched from or that receive environment variables,
     servers with additional permissions, and every folder.
@@ -120,13 +120,13 @@ def check_agreed(
 
 
 def _is_allowed(start: Start, patterns: Sequence[str]) -> bool:
-    """Whether a pattern matches a command line with the variables in front that may decide what runs."""
+    """Returns whether a pattern matches a command line with the variables in front that may decide what runs."""
     line = " ".join((*start.settings, start.line))
     return any(fnmatchcase(line, pattern) for pattern in patterns)
 
 
 def doing(starts: Collection[Start]) -> str:
-    """What the starts do, in words that introduce a list of them."""
+    """Returns what the starts do, in words that introduce a list of them."""
     return " and ".join(sorted({start.does for start in starts}, reverse=True))
 
 
@@ -137,7 +137,7 @@ class Agreements:
         self.file = state_file("agreed.json")
 
     def known(self) -> frozenset[str]:
-        """The digests; empty if the file is missing or unreadable, so that the person is asked again."""
+        """Returns the digests; empty if the file is missing or unreadable, so that the person is asked again."""
         try:
             content = json.loads(self.file.text())
         except StoreError as error:
@@ -164,7 +164,7 @@ class Agreements:
 
 
 def believed(server: ServerConfig, *, yes: bool = True) -> str:
-    """SHA-256 of a person's answer whether a server is believed which of its tools only read."""
+    """Returns SHA-256 of a person's answer whether a server is believed which of its tools only read."""
     return digest(["reads", yes, server_identity(server)])
 
 
@@ -181,7 +181,7 @@ class Marked:
 
 
 def believable(catalog: Catalog, connections: Mapping[str, object]) -> dict[str, Marked]:
-    """The servers and specifications that mark tools as read-only, by agent."""
+    """Returns the servers and specifications that mark tools as read-only, by agent."""
     marked: dict[str, Marked] = {}
     for agent in catalog.agents:
         server = connections.get(agent.id)
@@ -194,7 +194,7 @@ def believable(catalog: Catalog, connections: Mapping[str, object]) -> dict[str,
 
 
 def with_trust(servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
-    """The servers, those that a person believes as if their entries had ``"trusted": true``."""
+    """Returns the servers, those that a person believes as if their entries had ``"trusted": true``."""
     known = Agreements().known()
     return {
         name: server.model_copy(update={"callsheet": server.callsheet.model_copy(update={"trusted": True})})
@@ -274,7 +274,7 @@ class StandingApprovals:
 
     @classmethod
     def of(cls, label: str, user: str | None = "") -> StandingApprovals | None:
-        """Those of a catalog; None for a catalog in memory. All else reads files, and may wait."""
+        """Returns those of a catalog; None for a catalog in memory. All else reads files, and may wait."""
         return cls(label, user) if label else None
 
     @cached_property
@@ -283,7 +283,10 @@ class StandingApprovals:
         return state_file(f"allowed/{key_of(self.label)}.json")
 
     def entries(self) -> tuple[StandingApproval, ...]:
-        """Those of all users, in the order in which they were given; a TrustError if the file cannot be read."""
+        """Returns those of all users, in the order in which they were given.
+
+        A TrustError if the file cannot be read.
+        """
         try:
             return _File(**json.loads(self.file.text())).allowed
         except FileNotFoundError:
@@ -292,11 +295,14 @@ class StandingApprovals:
             raise TrustError(f"the allowed tools in {self.file} cannot be read, so none is allowed: {error}") from error
 
     def own(self) -> list[StandingApproval]:
-        """Those of the user; raises as ``entries``."""
+        """Returns those of the user; raises as ``entries``."""
         return [one for one in self.entries() if one.user == self.user]
 
     def holds(self, tool_id: str, digest: str) -> bool:
-        """Whether the user has allowed the tool as it is now; not if the file cannot be read, which is logged."""
+        """Returns whether the user has allowed the tool as it is now.
+
+        Not if the file cannot be read, which is logged.
+        """
         try:
             return any((one.id, one.digest) == (tool_id, digest) for one in self.own())
         except TrustError as error:

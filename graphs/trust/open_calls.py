@@ -117,7 +117,7 @@ class CallLedger:
         return state_file(f"calls/{key_of(self.label)}.json")
 
     def entries(self) -> tuple[OpenCall, ...]:
-        """Those of all users, running and settled ones included, in the order in which they were sent."""
+        """Returns those of all users, running and settled ones included, in the order in which they were sent."""
         try:
             return _File(**json.loads(self.file.text())).calls
         except FileNotFoundError:
@@ -126,7 +126,7 @@ class CallLedger:
             raise TrustError(f"the open calls in {self.file} cannot be read: {error}") from error
 
     def unsettled(self, *, everybody: bool = False) -> list[OpenCall]:
-        """The calls of the user, or of everybody, whose outcome is unknown."""
+        """Returns the calls of the user, or of everybody, whose outcome is unknown."""
         return [one.seen for one in self.entries() if one.is_unsettled and (everybody or one.user == self.user)]
 
     def earlier(self, digest: str, call: str) -> OpenCall | None:
@@ -178,7 +178,10 @@ class CallLedger:
         self._change(lambda entries: [_with(one, state) if one.id == entry_id else one for one in entries])
 
     def verdict(self, entry_id: str, call: str) -> Verdict | None:
-        """What a person has said of an entry, or of the call itself; it is told once, and the entry is removed."""
+        """Returns what a person has said of an entry, or of the call itself.
+
+        It is told once, and the entry is removed.
+        """
         said: list[Verdict] = []
         for one in self._own(self.entries()):
             if one.is_settled and (one.id == entry_id or one.call == call):
@@ -203,7 +206,10 @@ class CallLedger:
         return settled
 
     def how_to_settle(self, entry_id: str) -> str:
-        """What settles a call: a command, which does not tell users of a server where its catalog is; or code."""
+        """Returns what settles a call: a command, which does not tell users of a server where its catalog is.
+
+        Or code.
+        """
         if not self.label:
             return f'`callsheet.graphs.CallLedger("", {self.user!r}).settle("{entry_id}", "done")`, or "not-done"'
         named = self.label.splitlines() if self.user == "" else []

@@ -85,21 +85,21 @@ class Rules:
         return repr((self.default, self.allows, self.denies, self.trust))
 
     def allow(self, tool: Tool) -> bool:
-        """Whether the tool may be seen and called."""
+        """Returns whether the tool may be seen and called."""
         if self.deny(tool):
             return False
         return self.default or any(self.fits(rule, tool, claims=False) for rule in self.allows)
 
     def deny(self, tool: Tool) -> bool:
-        """Whether a rule forbids the tool; the default does not count."""
+        """Returns whether a rule forbids the tool; the default does not count."""
         return any(self.fits(rule, tool, claims=True) for rule in self.denies)
 
     def trusts(self, agent: str) -> bool:
-        """Whether the agent's claims are trusted."""
+        """Returns whether the agent's claims are trusted."""
         return any(_pattern(pattern).match(agent) for pattern in self.trust)
 
     def fits(self, rule: Rule, tool: Tool, *, claims: bool) -> bool:
-        """Whether a rule matches a tool.
+        """Returns whether a rule matches a tool.
 
         If it restricts access (``claims``), claimed capabilities count without trust, and names match in any spelling:
         with capitals, invisible characters, or wide letters.
@@ -114,7 +114,7 @@ class Rules:
 
 
 def hints(tool: Tool, *, trusted: bool) -> dict[Hint, bool]:
-    """The effective values of MCP's four hints of a tool.
+    """Returns the effective values of MCP's four hints of a tool.
 
     Hints are claims of the server's author: without trust, the defaults apply. With trust, a read-only tool is not
     destructive and is idempotent.
@@ -175,7 +175,7 @@ class View:
         return node in self.tools or node in self.catalog.by_id or node in self.catalog.skills_by_id
 
     def summary(self, tools: int) -> str:
-        """How many of all tools the policy allows, in words; forbidden tools are not named."""
+        """Returns how many of all tools the policy allows, in words; forbidden tools are not named."""
         allowed = f"the policy allows {len(self.tools) + len(self.blocked):,} of {counted(tools, 'tool')}"
         if not self.blocked:
             return allowed
@@ -278,19 +278,19 @@ class Policy(Grants):
         return lru_cache(maxsize=_MOST_VIEWS * 32)(self._rules_of)
 
     def allows(self, tool: Tool, user: User | str | None = None) -> bool:
-        """Whether a user may see and call a tool; None: only the rules for everyone apply."""
+        """Returns whether a user may see and call a tool; None: only the rules for everyone apply."""
         return self._rules(_user(user)).allow(tool)
 
     def denies(self, tool: Tool, user: User | str | None = None) -> bool:
-        """Whether a rule forbids a tool to a user; the default does not count."""
+        """Returns whether a rule forbids a tool to a user; the default does not count."""
         return self._rules(_user(user)).deny(tool)
 
     def trusts(self, agent: str) -> bool:
-        """Whether an agent's claims may relax checks, as ``readOnlyHint`` relaxes approval."""
+        """Returns whether an agent's claims may relax checks, as ``readOnlyHint`` relaxes approval."""
         return self._rules(User()).trusts(agent)
 
     def reviews(self, user: User) -> bool:
-        """Whether a user or one of the user's groups is named as a reviewer; an anonymous user is not.
+        """Returns whether a user or one of the user's groups is named as a reviewer; an anonymous user is not.
 
         If a name is both a user's id and a group of the policy, it means the group.
         """
@@ -298,7 +298,7 @@ class Policy(Grants):
         return bool(user.id) and not (groups | ({user.id} - self.groups.keys())).isdisjoint(self.reviewers)
 
     def view(self, catalog: Catalog, user: User | str | None = None) -> View:
-        """The part of a catalog that a user may see, cached for each set of rules."""
+        """Returns the part of a catalog that a user may see, cached for each set of rules."""
         rules = self._rules(_user(user))
         lock, views = self._cache
         key = (id(catalog), rules.key)
@@ -346,12 +346,12 @@ class Policy(Grants):
 
 
 def counts_outcomes(policy: Policy | None, user: User) -> bool:
-    """Whether outcomes of this user's calls are counted, and those of all calls are used for this user."""
+    """Returns whether outcomes of this user's calls are counted, and those of all calls are used for this user."""
     return not user.id or (policy is not None and policy.shared_outcomes)
 
 
 def read_policy(path: str | Path) -> Policy:
-    """A policy from a JSON file; a SettingsError if it cannot be read, or is not a policy."""
+    """Returns a policy from a JSON file; a SettingsError if it cannot be read, or is not a policy."""
     try:
         content: Any = json.loads(read_regular(Path(path).expanduser()))
     except (OSError, ValueError, RecursionError) as error:
@@ -365,7 +365,7 @@ def read_policy(path: str | Path) -> Policy:
 
 
 def policy_of(policy: Policy | str | Path | None) -> Policy | None:
-    """A policy, or the policy in a file, as ``read_policy``; None: the file in ``CALLSHEET_POLICY``, if set."""
+    """Returns a policy, or the policy in a file, as ``read_policy``; None: the file in ``CALLSHEET_POLICY``, if set."""
     if isinstance(policy, Policy):
         return policy
     path = policy or os.environ.get("CALLSHEET_POLICY")

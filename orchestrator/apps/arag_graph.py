@@ -90,7 +90,7 @@ def create_arag(
     embeddings: str | Embeddings = EMBEDDED,
     index: str | Path | None = None,
 ) -> StateGraph[ReaderState, ReaderSettings, ReaderInput, ReaderOutput]:
-    """A workflow that answers questions from a folder of documents, with citations.
+    """Returns a workflow that answers questions from a folder of documents, with citations.
 
     The model searches by words and by meaning and reads chunks, one call at a time, until it answers or its budget of
     loops or tokens is spent; then it must answer. Without a model, the chunks that are nearest in meaning are
@@ -144,12 +144,12 @@ class ReaderNodes:
     prompts: ReaderPrompts
 
     def settings(self) -> ReaderSettings:
-        """The settings of the current run."""
+        """Returns the settings of the current run."""
         given = context(ReaderSettings)
         return given.over(self.defaults) if given else self.defaults
 
     def model(self) -> BaseChatModel | None:
-        """The chat model of the current run: from its context, else the workflow's own, else none."""
+        """Returns the chat model of the current run: from its context, else the workflow's own, else none."""
         given = context(ReaderSettings)
         name = (given and given.model) or (None if self.object_model else self.defaults.model)
         return chat_model(name) if name else self.object_model
@@ -175,7 +175,7 @@ class ReaderNodes:
         return {**fresh, "folder": str(folder), "trouble": ""}
 
     async def think(self, state: ReaderState) -> dict[str, Any]:
-        """The next call, or the answer; once the budget is spent, the answer without further calls."""
+        """Returns the next call, or the answer; once the budget is spent, the answer without further calls."""
         settings, model, messages = self.settings(), self.model(), state["messages"]
         over = state["loops"] >= settings.max_loops or count_tokens_approximately(messages) > settings.max_tokens
         try:
@@ -197,7 +197,7 @@ class ReaderNodes:
         return {"messages": [message], "read": artifact.get("read", {}), "retrieved_tokens": tokens}
 
     def answer(self, state: ReaderState) -> dict[str, Any]:
-        """The answer, with citations of chunks that exist and were read only."""
+        """Returns the answer, with citations of chunks that exist and were read only."""
         if state["trouble"]:
             failed = {"arag": {"answered": False, "failed": True}}
             return {"messages": [AIMessage(state["trouble"], name="arag", additional_kwargs=failed)]}
@@ -220,7 +220,7 @@ class ReaderNodes:
         return DocumentTools(index, read=read, descriptions=self.prompts.tools).as_tools()
 
     def _quoted(self, state: ReaderState, *, forced: bool) -> AIMessage:
-        """A search, then reading its results; after it, the passages of what was read that fit best."""
+        """Returns a search, then reading its results; after it, the passages of what was read that fit best."""
         messages, index = state["messages"], self.library.index(Path(state["folder"]))
         question, done = _question(messages), sum(isinstance(one, ToolMessage) for one in _since(messages))
         args: dict[str, Any] = {"query": question}
@@ -263,7 +263,7 @@ def ran(call: Mapping[str, Any], tools: Sequence[BaseTool]) -> ToolMessage:
 
 
 def checked(text: str, read: Collection[str]) -> tuple[str, list[str], list[str]]:
-    """An answer without citations of chunks that were not read, its other citations, and those that it lost."""
+    """Returns an answer without citations of chunks that were not read, its other citations, and those that it lost."""
     dropped: list[str] = []
 
     def kept_of(match: re.Match[str]) -> str:
@@ -286,7 +286,7 @@ def checked(text: str, read: Collection[str]) -> tuple[str, list[str], list[str]
 
 
 def _one_call(message: AIMessage, tools: Sequence[BaseTool]) -> AIMessage:
-    """A reply as text with its first call of these tools only."""
+    """Returns a reply as text with its first call of these tools only."""
     calls = list[Any](message.tool_calls if tools else ())
     return AIMessage(
         str(message.text),
@@ -302,13 +302,13 @@ def _question(messages: Sequence[AnyMessage]) -> str:
 
 
 def _since(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
-    """The messages after the question."""
+    """Returns the messages after the question."""
     last = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
     return messages[last + 1 :]
 
 
 def _read_since(messages: Sequence[AnyMessage]) -> list[str]:
-    """The chunks that were read for the question, for the first time or again."""
+    """Returns the chunks that were read for the question, for the first time or again."""
     given = [message.artifact or {} for message in _since(messages) if isinstance(message, ToolMessage)]
     return list(dict.fromkeys(chunk for one in given for chunk in one.get("chunks", ())))
 
@@ -319,7 +319,7 @@ Question = Annotated[str, Field(description="The whole question, in plain words.
 
 
 def load_folders(config: Mapping[str, ServerConfig]) -> SourceCatalog:
-    """An agent for each folder, with one tool that answers questions from its documents, with citations.
+    """Returns an agent for each folder, with one tool that answers questions from its documents, with citations.
 
     The graph ``arag`` finds the answer: with the model of the run, else of ``CALLSHEET_MODEL``. It first indexes what
     is not indexed yet. If there is no such folder, it raises a CatalogError.
@@ -367,7 +367,10 @@ def document_tool(name: str, about: Overview, library: Library, model: str | Non
 
 
 def _answer(state: Mapping[str, Any], model: str | None) -> tuple[str, dict[str, Any]]:
-    """The answer with its artifact, also that the documents say nothing; its cost is added to that of the step."""
+    """Returns the answer with its artifact, also that the documents say nothing.
+
+    Its cost is added to that of the step.
+    """
     message = state["messages"][-1]
     if (given := TOOL_MODEL.get()) is not None and (given.model or model):
         given.usage += usage_of(state["messages"])

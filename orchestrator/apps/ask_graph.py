@@ -50,7 +50,7 @@ class AskState(Question, Answer):
 
 
 def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Question, Answer]:
-    """The supervisor with small schemas, for MCP clients and scripts.
+    """Returns the supervisor with small schemas, for MCP clients and scripts.
 
     Each question is independent. Nobody can be asked: a call that needs approval is not made, and the answer says so.
 

@@ -248,7 +248,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         await self._registry.close_run(state.get("callsheet_run", ""))
 
     def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], list[str], dict[str, BoundTool]]:
-        """The request with our tools, the names of the agent's own tools, and the catalog's tools by name."""
+        """Returns the request with our tools, the names of the agent's own tools, and the catalog's tools by name."""
         state: Any = request.state
         own = _joined(state.get("callsheet_own", []), [_name(tool) for tool in request.tools])
         held = self._held(state, own)
@@ -268,12 +268,12 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return shown.override(tools=[*request.tools, *own_tools, *held.values(), *reads]), own, held
 
     def _messages(self, shown: ModelRequest[Any], held: Mapping[str, BoundTool]) -> list[Any]:
-        """The conversation for the model, with media, and with the open calls of its tools; reads files."""
+        """Returns the conversation for the model, with media, and with the open calls of its tools; reads files."""
         told = open_calls_told(call_ledger(self._registry.loaded), [tool.id for tool in held.values()])
         return _with_remark(with_media(shown.messages, shown.model), told)
 
     def _roster(self) -> str:
-        """The roster of what the user may see, with how to use it; the same text until the catalog changes."""
+        """Returns the roster of what the user may see, with how to use it; the same text until the catalog changes."""
         if not self._roster_tokens:
             return ""
         catalog, readable = self._retriever.within(caller()).catalog, self._skill_tokens > 0
@@ -281,7 +281,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return f"{_ROSTER if seen.whole else _AGENTS}\n\n{seen.text}" if seen.text else ""
 
     def _skills(self, state: Any) -> list[Skill]:
-        """The skills that fit, as far as the user may see them."""
+        """Returns the skills that fit, as far as the user may see them."""
         visible = self._retriever.within(caller()).catalog.skills_by_id
         return [visible[skill] for skill in state.get("callsheet_skills", []) if skill in visible]
 
@@ -293,7 +293,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return ExtendedModelResponse(normal, command if own != state.get("callsheet_own", []) else None)
 
     async def _answer(self, request: ToolCallRequest, send: Send) -> Answer:
-        """The answer to a call that is not of the agent's own tools."""
+        """Returns the answer to a call that is not of the agent's own tools."""
         call, state = request.tool_call, request.state
         held, supervision = self._held(state), self._supervision(state)
         if problem := broken_call(call, state["messages"]):
@@ -320,7 +320,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return await in_order(request, held, self._reads, call_it)
 
     def _skill_text(self, call: ToolCall, state: Any) -> ToolMessage:
-        """The text of a skill that fits."""
+        """Returns the text of a skill that fits."""
         texts: dict[str, str] = {}
         for skill in self._skills(state):
             texts |= skill_texts(self._retriever.catalog, [skill.id], most=self._skill_tokens)
@@ -342,7 +342,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return await in_order(request, held, self._reads, run)
 
     def _reads(self, tool_id: str) -> bool:
-        """Whether a tool is known to change nothing."""
+        """Returns whether a tool is known to change nothing."""
         return self._registry.assurance(tool_id).harm == "none"
 
     def _supervision(self, state: Any) -> Supervision:
@@ -394,7 +394,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
 
 def _is_own(request: ToolCallRequest) -> bool:
-    """Whether a call is of one of the agent's own tools, none of them a tool of the catalog."""
+    """Returns whether a call is of one of the agent's own tools, none of them a tool of the catalog."""
     own = request.state.get("callsheet_own", [])
     return request.tool_call["name"] in own and not isinstance(request.tool, BoundTool)
 
@@ -411,14 +411,17 @@ async def _of_others(request: ToolCallRequest, send: Send, names: Iterable[str])
 
 
 def _name(tool: BaseTool | dict[str, Any]) -> str:
-    """The name of a tool; a provider's own tool is a dict with a name, a name in ``function``, or only a type."""
+    """Returns the name of a tool.
+
+    A provider's own tool is a dict with a name, a name in ``function``, or only a type.
+    """
     if not isinstance(tool, dict):
         return tool.name
     return str(tool.get("function", tool).get("name") or tool.get("type", ""))
 
 
 def request_of(messages: Sequence[Any]) -> str:
-    """The last message of the user, without those that other middleware wrote in their name."""
+    """Returns the last message of the user, without those that other middleware wrote in their name."""
     for message in reversed(messages):
         if isinstance(message, HumanMessage) and not message.additional_kwargs.get("lc_source"):
             return message.text
@@ -457,7 +460,7 @@ def picked(
 
 
 def _with_block(system: SystemMessage | None, text: str) -> SystemMessage:
-    """The system message with a text at its end, which is a block of its own if the message has blocks."""
+    """Returns the system message with a text at its end, which is a block of its own if the message has blocks."""
     if system is None or not system.content:
         return SystemMessage(text)
     if isinstance(system.content, str):

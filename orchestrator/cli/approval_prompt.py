@@ -32,7 +32,7 @@ _ALIKE = ("tool", "why", "problem", "decisions", "always")
 
 
 def has_terminal() -> bool:
-    """Whether there is a terminal."""
+    """Returns whether there is a terminal."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -84,12 +84,12 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
 
 
 def leave_inputs(waiting: Sequence[Any]) -> dict[str, Any]:
-    """The answers if nobody can be asked: steps without values do not change, and questions are left open."""
+    """Returns the answers if nobody can be asked: steps without values do not change, and questions are left open."""
     return {one.id: decided("reject", one.value) for one in waiting if _kind(one) in ("needs_input", "question")}
 
 
 def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
-    """The pending interrupts as plain values."""
+    """Returns the pending interrupts as plain values."""
     return [{"id": one.id, **(one.value if _kind(one) else {"type": "", "value": one.value})} for one in waiting]
 
 
@@ -99,7 +99,7 @@ def _kind(waiting: Any) -> str:
 
 
 def _in_turn(groups: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """The answers, until a question is left for later."""
+    """Returns the answers, until a question is left for later."""
     answers: dict[str, Any] = {}
     for group in groups:
         given = _answers(group)
@@ -110,7 +110,10 @@ def _in_turn(groups: Sequence[Sequence[Any]]) -> dict[str, Any]:
 
 
 def _answers(group: Sequence[Any]) -> dict[str, Any]:
-    """The answers to calls of one tool, or to one question of another type; empty if they are left for later."""
+    """Returns the answers to calls of one tool, or to one question of another type.
+
+    Empty if they are left for later.
+    """
     first, asked = group[0], flat(group[0].value)
     match _kind(first):
         case "tool_approval":
@@ -183,7 +186,7 @@ def _values(asked: Mapping[str, Any]) -> Any:
 
 
 def _reply(asked: Mapping[str, Any]) -> Any:
-    """The answer to a question about the request: a text, or the number of a choice."""
+    """Returns the answer to a question about the request: a text, or the number of a choice."""
     click.echo(err=True)
     _tell(asked["args"], "question")
     choices = list(map(str, asked["args"]["choices"]))
@@ -195,7 +198,7 @@ def _reply(asked: Mapping[str, Any]) -> Any:
 
 
 def _edited(args: Any) -> Any:
-    """The arguments after an editor, which shows all of them; None if they are no JSON."""
+    """Returns the arguments after an editor, which shows all of them; None if they are no JSON."""
     text: str | None = click.edit(whole_value(args), extension=".json")
     try:
         edited = json.loads(text) if text else args
@@ -229,7 +232,7 @@ def _tell(asked: Mapping[str, Any], *names: str) -> None:
 
 
 def _choice(words: Mapping[str, str], asked: Mapping[str, Any]) -> str:
-    """The letter of a choice, of those that the question offers."""
+    """Returns the letter of a choice, of those that the question offers."""
     hidden = set[str]().union(*(own for decision, own in _WORDS.items() if decision not in asked["decisions"]))
     hidden |= set() if asked.get("always") else {*_ALWAYS.values()}
     letters = {word: letter for letter, word in words.items() if word not in hidden}
@@ -244,7 +247,7 @@ def _text(what: str, *, hidden: bool = False) -> str:
 
 
 def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
-    """What a person types for a parameter, and its value, as text or as JSON; asks again if it does not fit."""
+    """Returns what a person types for a parameter, and its value, as text or as JSON; asks again if it does not fit."""
     from callsheet.agents.approval.questions import typed_value
     from callsheet.agents.safety.secrets import is_secret
 

@@ -163,7 +163,7 @@ def _terminated_like_interrupted() -> Iterator[None]:
 
 
 def _left_open(loaded: Loaded, thread: str) -> list[str]:
-    """The calls that were running when the run of a thread stopped, each with the command that settles it."""
+    """Returns the calls that were running when the run of a thread stopped, each with the command that settles it."""
     ledger = CallLedger(loaded.label)
     try:
         entries = [one for one in ledger.entries() if one.run == thread and not one.is_settled]
@@ -254,7 +254,7 @@ class RunResult:
         return self.state.get("plan") or {"steps": [], "note": ""}
 
     def steps(self) -> list[dict[str, Any]]:
-        """Every step of the plan with its result; ``waiting`` if it has not run."""
+        """Returns every step of the plan with its result; ``waiting`` if it has not run."""
         return [self._step(step) for step in self.plan["steps"]]
 
     def _step(self, step: Mapping[str, Any]) -> dict[str, Any]:

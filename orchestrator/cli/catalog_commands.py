@@ -91,7 +91,7 @@ def _index(options: CatalogOptions, *, anew: bool) -> int:
 
 
 def _asked(loaded: Loaded) -> dict[str, Any]:
-    """What changed on each server that was asked, or why it is down; and what a person must review."""
+    """Returns what changed on each server that was asked, or why it is down; and what a person must review."""
     troubles = {one.agent: one for one in reversed(loaded.problems) if one.kind in SERVER_TROUBLE}
     servers = [
         {"agent": name, "status": "down", "kind": one.kind, "error": one.message, "since": loaded.down.get(name)}

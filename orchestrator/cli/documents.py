@@ -38,7 +38,7 @@ def documents() -> None:
 
 
 def _options(command: Command) -> Command:
-    """The folder, ``index_options`` and ``--json``."""
+    """Returns the folder, ``index_options`` and ``--json``."""
     return click.argument("folder")(index_options(json_option(command)))
 
 

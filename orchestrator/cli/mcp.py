@@ -135,7 +135,7 @@ def _offer(served: GatewayServer) -> str:
 
 
 def _opened(options: CatalogOptions) -> Loaded:
-    """The catalog as far as it is known; where that is not consistent without the servers, they are asked."""
+    """Returns the catalog as far as it is known; where that is not consistent without the servers, they are asked."""
     if options.as_json:
         return options.open()
     try:
@@ -255,7 +255,7 @@ def _run(words: list[str], *, yes: bool) -> None:
 
 
 def _absolute(catalog: str) -> str:
-    """A catalog as a client in any folder can name it."""
+    """Returns a catalog as a client in any folder can name it."""
     path = Path(catalog).expanduser().resolve()
     if not path.exists() and ":" not in catalog:  # neither module:object nor an address
         raise SettingsError(f"no catalog at {catalog}: it is not a file, a folder or module:object")
@@ -263,7 +263,7 @@ def _absolute(catalog: str) -> str:
 
 
 def _entry(catalogs: list[str], *, consent: bool) -> dict[str, Any]:
-    """How a client starts Callsheet."""
+    """Returns how a client starts Callsheet."""
     beside = Path(sys.executable).with_name("callsheet")
     command = str(beside) if beside.exists() else shutil.which("callsheet") or "callsheet"
     args = ["mcp", *(f"--catalog={catalog}" for catalog in catalogs), *(["--yes"] if consent else [])]
@@ -273,7 +273,7 @@ def _entry(catalogs: list[str], *, consent: bool) -> dict[str, Any]:
 
 
 def _command(client: str, entry: dict[str, Any]) -> list[str]:
-    """The client's own command that adds a server for the user; empty if it has none."""
+    """Returns the client's own command that adds a server for the user; empty if it has none."""
     started = [entry["command"], *entry["args"]]
     env = [word for name, value in entry.get("env", {}).items() for word in ("--env", f"{name}={value}")]
     commands = {
@@ -286,7 +286,7 @@ def _command(client: str, entry: dict[str, Any]) -> list[str]:
 
 
 def _snippet(client: str, entry: dict[str, Any]) -> str:
-    """The entry in the form of the client's file."""
+    """Returns the entry in the form of the client's file."""
     if client == "codex":  # strings and lists of strings are the same in TOML as in JSON
         env = {f"env.{name}": value for name, value in entry.get("env", {}).items()}
         fields = {"command": entry["command"], "args": entry["args"], **env}

@@ -40,29 +40,32 @@ class SafeConsole(Console):
 
 
 def console(*, wrap: bool = False) -> SafeConsole:
-    """A console of at most 100 columns for standard output; in a pipe, lines are unlimited unless they ``wrap``."""
+    """Returns a console of at most 100 columns for standard output.
+
+    In a pipe, lines are unlimited unless they ``wrap``.
+    """
     probe = SafeConsole()
     width = min(probe.width, WIDEST) if probe.is_terminal else WIDEST
     return SafeConsole(width=width, highlight=False, soft_wrap=not (wrap or probe.is_terminal))
 
 
 def table(*columns: Column | str, header: bool = True) -> Table:
-    """A table without lines."""
+    """Returns a table without lines."""
     return Table(*columns, box=None, pad_edge=False, show_header=header)
 
 
 def number(header: str = "") -> Column:
-    """A column of numbers."""
+    """Returns a column of numbers."""
     return Column(header, justify="right")
 
 
 def folded(header: str = "", style: str = "cyan") -> Column:
-    """A column whose long texts take several lines."""
+    """Returns a column whose long texts take several lines."""
     return Column(header, style=style, overflow="fold")
 
 
 def one_line(text: str, most: int) -> str:
-    """A text in one line of at most ``most`` characters."""
+    """Returns a text in one line of at most ``most`` characters."""
     return line if len(line := " ".join(text.split())) <= most else f"{line[: most - 1]}…"
 
 
@@ -244,7 +247,7 @@ _STATUS_COLOURS = {
 
 
 def progress_line(event: Mapping[str, Any]) -> str:
-    """The progress of a call, or of a remote agent, in one line."""
+    """Returns the progress of a call, or of a remote agent, in one line."""
     far = "" if (done := event.get("progress")) is None else f"{done:g}"
     if far and event.get("total") is not None:
         far += f" of {event['total']:g}"

@@ -182,7 +182,7 @@ def _described(change: Change) -> dict[str, Any]:
 
 
 def _pinned(loaded: Loaded) -> set[str]:
-    """Ids of the accepted tools, those included that a server does not list at its start."""
+    """Returns ids of the accepted tools, those included that a server does not list at its start."""
     books = {str(live.terms["pins"].file): live.terms["pins"] for live in loaded.live.values() if live.terms["pins"]}
     pinned = [server for book in books.values() for server in book.servers().items()]
     return {f"{agent}/{tool}" for agent, server in pinned for tool in server.tools}
@@ -244,7 +244,7 @@ _OPEN_CALL = ("id", "agent", "tool", "since", "run", "user")
 
 
 def _nameable(loaded: Loaded) -> dict[str, Tool]:
-    """All tools, resources and prompts, which a gateway calls too."""
+    """Returns all tools, resources and prompts, which a gateway calls too."""
     return {**loaded.of_resources.catalog.tools, **loaded.catalog.tools}
 
 

@@ -72,7 +72,7 @@ class CatalogOptions:
         return partial(load, *named, yes=self.yes, pins=self.pins, policy=policy)
 
     def retriever(self, loaded: Loaded, **more: Any) -> AgentGraphRetriever:
-        """A retriever over the catalog; shows a progress bar while texts are embedded."""
+        """Returns a retriever over the catalog; shows a progress bar while texts are embedded."""
         from callsheet.retrievers import AgentGraphRetriever
 
         with progress_bar("Indexing") as progress:
@@ -81,7 +81,7 @@ class CatalogOptions:
             )
 
     def selector(self, loaded: Loaded, **more: Any) -> tuple[Selector, Changes, str | Path | None]:
-        """The index of ``retriever`` without LangChain, whose import takes a second; for no particular user.
+        """Returns the index of ``retriever`` without LangChain, whose import takes a second; for no particular user.
 
         Returns:
             The selector, what was changed in the index, and its place; None in memory.
@@ -119,7 +119,10 @@ def _report_age(loaded: Loaded) -> None:
 
 
 def catalogs_of(given: tuple[str, ...]) -> tuple[str, ...]:
-    """The catalogs that a command was given, or those of ``CALLSHEET_CATALOG``; a ``SettingsError`` without any."""
+    """Returns the catalogs that a command was given, or those of ``CALLSHEET_CATALOG``.
+
+    A ``SettingsError`` without any.
+    """
     if named := given or Environment().catalog:
         return named
     raise SettingsError("no catalog: give --catalog PATH, or set CALLSHEET_CATALOG")
@@ -158,7 +161,7 @@ def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
 
 
 def env(name: str) -> dict[str, Any]:
-    """The variable of an option."""
+    """Returns the variable of an option."""
     return {"envvar": f"CALLSHEET_{name}", "show_envvar": True}
 
 
@@ -291,7 +294,7 @@ def check_model(name: str | None) -> None:
 
 
 def visible(loaded: Loaded) -> Catalog:
-    """The part of a catalog that the policy allows, for a command that passes it on; reports what is hidden."""
+    """Returns the part of a catalog that the policy allows, for a command that passes it on; reports what is hidden."""
     if loaded.policy is None:
         return loaded.catalog
     view = loaded.policy.view(loaded.catalog)

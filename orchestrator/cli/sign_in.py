@@ -98,7 +98,7 @@ def sign_out(server: str, catalogs: tuple[str, ...], user: str, *, as_json: bool
 
 
 def _stored(server: str, catalogs: tuple[str, ...], user: str) -> StoredTokens:
-    """The stored tokens for a server.
+    """Returns the stored tokens for a server.
 
     Raises:
         SettingsError: The catalog has no such server, or its address is none, holds a password, or is malformed.

@@ -30,7 +30,7 @@ _INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def is_by_id(answer: object) -> bool:
-    """Whether what resumes a thread names the questions that it answers."""
+    """Returns whether what resumes a thread names the questions that it answers."""
     return isinstance(answer, Mapping) and all(_INTERRUPT_ID.fullmatch(str(name)) for name in answer)
 
 
@@ -54,7 +54,7 @@ def by_id(answer: Any, waiting: Sequence[Interrupt]) -> Any:
 
 
 def _marks(answer: object) -> set[str]:
-    """The hashes in an answer, which bind it to calls."""
+    """Returns the hashes in an answer, which bind it to calls."""
     match answer:
         case {"decisions": list() as decisions}:
             pass
@@ -70,7 +70,7 @@ class _Turn:
         self._free = threading.Lock()
 
     def take(self) -> bool:
-        """Whether no other step has asked; from then on, this one has."""
+        """Returns whether no other step has asked; from then on, this one has."""
         return self._free.acquire(blocking=False)
 
 
@@ -93,7 +93,7 @@ def asked_in_turn(questions: Literal["one", "all"]) -> Iterator[None]:
 
 
 def _with_turn(config: RunnableConfig | None) -> RunnableConfig:
-    """The configuration of one call of the app."""
+    """Returns the configuration of one call of the app."""
     given: RunnableConfig = {**config} if config else {}
     given["configurable"] = {**(given.get("configurable") or {}), _TURN: _Turn()}
     return given

@@ -52,7 +52,7 @@ def waited_for(work: Coroutine[Any, Any, T]) -> T:
 def sync_and_async(
     node: Callable[..., Coroutine[Any, Any, Any]], name: str, app: Runnable[Any, Any] | None = None
 ) -> RunnableLambda[Any, Any]:
-    """An asynchronous node that ``invoke`` can run too, on the background loop.
+    """Returns an asynchronous node that ``invoke`` can run too, on the background loop.
 
     Args:
         node: Takes the state, and the app if there is one.
@@ -84,7 +84,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def caller() -> User:
-    """The user of the current run; an anonymous ``User`` without authentication.
+    """Returns the user of the current run; an anonymous ``User`` without authentication.
 
     The server sets ``configurable["langgraph_auth_user"]``, which clients cannot.
     """
@@ -93,7 +93,7 @@ def caller() -> User:
 
 
 def anonymous_client() -> bool:
-    """Whether an unauthenticated client of a LangGraph server started the current run.
+    """Returns whether an unauthenticated client of a LangGraph server started the current run.
 
     False in a program that uses the library: only the server sets a user, possibly an anonymous one, and a client
     cannot remove it. With ``langgraph dev`` anybody can pose as Studio, so Studio's user is anonymous.
@@ -106,12 +106,15 @@ def anonymous_client() -> bool:
 
 
 def standing_approvals(loaded: Loaded) -> StandingApprovals | None:
-    """What the user of the current run has approved for good; unauthenticated clients share theirs, and no others."""
+    """Returns what the user of the current run has approved for good.
+
+    Unauthenticated clients share theirs, and no others.
+    """
     return StandingApprovals.of(loaded.label, None if anonymous_client() else caller().id)
 
 
 def call_ledger(loaded: Loaded) -> CallLedger:
-    """The open calls of the user of the current run; unauthenticated clients share theirs, and no others."""
+    """Returns the open calls of the user of the current run; unauthenticated clients share theirs, and no others."""
     return CallLedger(loaded.label, None if anonymous_client() else caller().id)
 
 
@@ -123,7 +126,7 @@ def _configurable() -> Mapping[str, Any]:
 
 
 def user_of(user: object, permissions: object = ()) -> User:
-    """The user that an authentication returned; an anonymous ``User`` without an identity.
+    """Returns the user that an authentication returned; an anonymous ``User`` without an identity.
 
     It is an object or a mapping with ``identity``, and optionally ``groups`` and ``permissions``; all are groups.
     """
@@ -160,7 +163,7 @@ class RunConfiguration:
     reviews: Reviews = field(default_factory=dict)
 
     def of(self, preferences: Mapping[str, Any]) -> RunConfiguration:
-        """The same with a user's preferences, which must fit ``Settings``."""
+        """Returns the same with a user's preferences, which must fit ``Settings``."""
         return replace(self, preferences=Settings(**preferences)) if preferences else self
 
     @property
@@ -175,7 +178,7 @@ class RunConfiguration:
         return found
 
     def noted(self, note: str) -> str:
-        """The note of a plan, with the settings of the current run that were rejected."""
+        """Returns the note of a plan, with the settings of the current run that were rejected."""
         return "; ".join(filter(None, (note, self._refused(self._said()))))
 
     def _said(self) -> Settings:
@@ -185,7 +188,10 @@ class RunConfiguration:
         return found
 
     def _refused(self, said: Settings) -> str:
-        """Why less strict approval, or an allowed tool, is rejected; empty if it is not, or if there is none."""
+        """Returns why less strict approval, or an allowed tool, is rejected.
+
+        Empty if it is not, or if there is none.
+        """
         before, given = self.defaults, context(Settings)
         looser = {
             "approval": _STRICTEST.index(said.approval) > _STRICTEST.index(before.approval),
@@ -200,7 +206,7 @@ class RunConfiguration:
         return why.format(asked, ", ".join(repr(getattr(before, name)) for name in names))
 
     def model(self, role: Role) -> BaseChatModel | None:
-        """The chat model for a role in the current run: from its context, the user, the supervisor, or none.
+        """Returns the chat model for a role in the current run: from its context, the user, the supervisor, or none.
 
         Its calls in the current node get the timeout of the settings.
         """
@@ -209,12 +215,12 @@ class RunConfiguration:
         return found
 
     def decision(self) -> dict[str, Any]:
-        """How the tools of a step are judged in the current run; empty if the retriever decides."""
+        """Returns how the tools of a step are judged in the current run; empty if the retriever decides."""
         model = self._model("decision", "decision_model")
         return {"decision_model": model, "decision_seconds": self.settings.model_seconds} if model else {}
 
     def _model(self, role: str, *names: str) -> Any:
-        """The model for a role, whose first setting counts more; in each place, an object before a name."""
+        """Returns the model for a role, whose first setting counts more; in each place, an object before a name."""
         said = [getattr(one, name) for one in (context(Settings), self.preferences) if one for name in names]
         chosen = next(filter(None, said), None)
         if chosen is None and role in self.models:
@@ -223,7 +229,7 @@ class RunConfiguration:
         return chat_model(name) if name else None
 
     def reasoner(self, role: Role) -> Reasoner:
-        """What does the work of a role in the current run: its chat model, or what works without one."""
+        """Returns what does the work of a role in the current run: its chat model, or what works without one."""
         model, settings = self.model(role), self.settings
         if model is not None:
             return ModelReasoner(model)
@@ -233,7 +239,7 @@ class RunConfiguration:
         return NoModel(present, works=self.model("worker") is None)
 
     def supervision(self, registry: ToolRegistry, step_id: str = "", run_id: str = "") -> Supervision:
-        """How calls of a step of the current run are supervised."""
+        """Returns how calls of a step of the current run are supervised."""
         settings = self.settings
         return Supervision(
             step_id,
@@ -257,7 +263,7 @@ class RunConfiguration:
         return self.settings.skill_tokens > 0 and self.model("worker") is not None
 
     def prompt(self, name: str) -> str:
-        """The system prompt with this name (a field of ``Prompts``) in the current run."""
+        """Returns the system prompt with this name (a field of ``Prompts``) in the current run."""
         return getattr(self.settings, f"{name}_prompt", None) or str(getattr(self.prompts, name))
 
 
@@ -284,12 +290,12 @@ def namespace_of(user: str) -> tuple[str, str]:
 
 
 def store() -> BaseStore | None:
-    """The store of the current run; None if the workflow was compiled without one."""
+    """Returns the store of the current run; None if the workflow was compiled without one."""
     return get_runtime().store
 
 
 async def preferences() -> dict[str, Any]:
-    """The preferences of the current user: fields of ``Settings``; empty for an anonymous user.
+    """Returns the preferences of the current user: fields of ``Settings``; empty for an anonymous user.
 
     Raises:
         SettingsError: The stored value is invalid; the message names its place.

@@ -82,7 +82,7 @@ def count_call(agent: str, failure: str = "") -> None:
 
 
 def exposition(may_see: Callable[[str], bool], unavailable: Iterable[str] = (), waiting: int | None = None) -> str:
-    """The metrics in Prometheus's text format.
+    """Returns the metrics in Prometheus's text format.
 
     Raises:
         SettingsError: ``prometheus-client`` is missing.

@@ -31,7 +31,7 @@ OptionalText: TypeAlias = Annotated[str | None, AfterValidator(_text_or_none)]
 
 
 def unknown_setting(name: str, known: Iterable[str]) -> str:
-    """The error for an unknown setting, with the most similar name, and all names."""
+    """Returns the error for an unknown setting, with the most similar name, and all names."""
     names = list(known)
     near = get_close_matches(name, names, n=1)
     meant = f" (did you mean {near[0]!r}?)" if near else ""
@@ -39,7 +39,7 @@ def unknown_setting(name: str, known: Iterable[str]) -> str:
 
 
 def _option(default: Any, *nodes: str, prompt: bool = False, **bounds: Any) -> Any:
-    """A setting that Studio shows at these nodes; the attribute's docstring is its description."""
+    """Returns a setting that Studio shows at these nodes; the attribute's docstring is its description."""
     shown: dict[str, Any] = {"langgraph_nodes": list(nodes)}
     if prompt:
         shown["langgraph_type"] = "prompt"
@@ -92,14 +92,14 @@ class GraphSettings(BaseModel):
 
     @classmethod
     def _problem(cls, error: Mapping[str, Any]) -> str:
-        """What is wrong with a setting, by an error of Pydantic."""
+        """Returns what is wrong with a setting, by an error of Pydantic."""
         name = ".".join(map(str, error["loc"]))
         if error["type"] == "extra_forbidden":
             return unknown_setting(name, cls.model_fields)
         return f"setting {name!r}: {error['msg']}, not {error['input']!r}"
 
     def over(self, defaults: Self) -> Self:
-        """The defaults, overridden by what was set here explicitly."""
+        """Returns the defaults, overridden by what was set here explicitly."""
         return defaults.model_copy(update=self.model_dump(exclude_unset=True))
 
 
@@ -147,7 +147,7 @@ class RetrieverSettings(GraphSettings):
     at all; the retriever's own way if empty."""
 
     def reach(self, fields: Collection[str] | None = None, *, most: bool = True) -> dict[str, Any]:
-        """The options for a selection; by default, for the shortlist of a worker.
+        """Returns the options for a selection; by default, for the shortlist of a worker.
 
         Args:
             fields: Only these settings; by default all.

@@ -42,24 +42,27 @@ class Threads:
 
     @classmethod
     def of(cls, loaded: Loaded) -> Threads:
-        """The threads of a catalog, in the user's data folder; it is the same if its sources are (``key_of``)."""
+        """Returns the threads of a catalog, in the user's data folder.
+
+        It is the same if its sources are (``key_of``).
+        """
         from callsheet.graphs.catalog.labels import key_of
 
         return cls(_all() / key_of(loaded.label))
 
     @staticmethod
     def new() -> str:
-        """A name for a thread that nobody named; one with a name that a user chose is kept for good."""
+        """Returns a name for a thread that nobody named; one with a name that a user chose is kept for good."""
         return f"{_UNNAMED}{uuid.uuid4().hex[:8]}"
 
     def latest(self) -> str:
-        """The most recently used thread; a ``SettingsError`` if there is none."""
+        """Returns the most recently used thread; a ``SettingsError`` if there is none."""
         if not (names := self.names()):
             raise SettingsError("there is no thread of this catalog to resume")
         return names[0]
 
     def names(self) -> list[str]:
-        """All threads, the most recently used first."""
+        """Returns all threads, the most recently used first."""
         return [file.stem for file in _latest_first(self._folder, "*.sqlite")]
 
     def check(self, thread: str) -> None:

@@ -13,7 +13,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def listening(port: int, host: str = LOOPBACK) -> socket.socket:
-    """A listening socket; port 0 selects a free one.
+    """Returns a listening socket; port 0 selects a free one.
 
     Raises:
         SettingsError: The port is in use, or the address is not of this machine.

@@ -64,7 +64,7 @@ def check_key(request: Request, key: str = "") -> None:
 
 
 async def body_of(request: Request, form: type[_Form]) -> _Form:
-    """The body of a request.
+    """Returns the body of a request.
 
     Raises:
         RefusedError: It is too long.

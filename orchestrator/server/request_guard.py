@@ -41,7 +41,7 @@ _BODY = "the body must be JSON, and the request must declare it (content-type: a
 
 
 def gate(hosts: Collection[str] = (), origins: Collection[str] = ()) -> list[Middleware]:
-    """The middleware that refuses foreign requests, with its CORS rules.
+    """Returns the middleware that refuses foreign requests, with its CORS rules.
 
     Args:
         hosts: Further names of this server, besides those of this machine (``localhost``, loopback addresses, and the
@@ -109,14 +109,14 @@ class Gate:
 
 
 def _same(origin: str, host: str) -> bool:
-    """Whether an origin is the server itself, under the name in the request."""
+    """Returns whether an origin is the server itself, under the name in the request."""
     scheme, _, place = origin.lower().partition("://")
     port = _PORTS.get(scheme)
     return port is not None and place.removesuffix(f":{port}") == host.lower().removesuffix(f":{port}")
 
 
 def _own_page(headers: Headers, scope: Scope) -> bool:
-    """Whether a request without an origin comes from a program or one of our pages, or opens a page.
+    """Returns whether a request without an origin comes from a program or one of our pages, or opens a page.
 
     A page opened by a link is shown to the user; the page with the link cannot read it.
     """
@@ -127,7 +127,7 @@ def _own_page(headers: Headers, scope: Scope) -> bool:
 
 
 def _misread(headers: Headers, scope: Scope) -> tuple[int, str] | None:
-    """The refusal of a body that is not JSON; None if it is, or if there is no body."""
+    """Returns the refusal of a body that is not JSON; None if it is, or if there is no body."""
     has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
     if scope.get("method") not in _WRITES or not has_body:
         return None

@@ -76,7 +76,7 @@ class ReviewRoutes:
         self._deciding = threading.Lock()
 
     def items(self, visible: VisibleCatalog, asked: AskedPart) -> Json:
-        """A page of items, and why nothing can be decided, if so; slow, so not for an event loop."""
+        """Returns a page of items, and why nothing can be decided, if so; slow, so not for an event loop."""
         refusal = self._refusal(visible, asked.part)
         if asked.part == "dependencies" and not visible.loaded.dependency_files:
             refusal = refusal or _NO_FILE
@@ -110,7 +110,7 @@ class ReviewRoutes:
         return StandingApprovals.of(visible.loaded.label, visible.user.id or ("" if self._anonymous else None))
 
     def _refusal(self, visible: VisibleCatalog, part: Part) -> str:
-        """Why this user may not decide; empty if the user may. What one has allowed, one may revoke."""
+        """Returns why this user may not decide; empty if the user may. What one has allowed, one may revoke."""
         if part == "allowed":
             return ""
         if visible.read is None:
@@ -161,7 +161,7 @@ class ReviewRoutes:
 
 
 def _why(error: Exception, visible: VisibleCatalog) -> str:
-    """The reason of an error; without it, if it could name tools that the user may not see."""
+    """Returns the reason of an error; without it, if it could name tools that the user may not see."""
     if visible.whole or isinstance(error, RefusedError):
         return str(error)
     return "the reason may name tools that you may not see: somebody who sees everything has to decide"
@@ -196,7 +196,7 @@ def _dependencies(visible: VisibleCatalog) -> list[Proposal]:
 
 
 def _item(visible: VisibleCatalog, one: _Reviewed) -> Json:
-    """What the page shows; slow for a long definition.
+    """Returns what the page shows; slow for a long definition.
 
     ``digest`` is the SHA-256 of exactly what is shown; empty for a change that is too long to be shown, so that it
     cannot be accepted here. ``lines`` are the accepted and the present line side by side, as of ``sides_of``.
@@ -237,7 +237,7 @@ def _digest(one: _Reviewed) -> str:
 
 
 def _file_of(visible: VisibleCatalog, edge: Proposal) -> str:
-    """The file of dependencies for a decision: the one with the edge and its decision, or the last one.
+    """Returns the file of dependencies for a decision: the one with the edge and its decision, or the last one.
 
     Raises:
         CatalogError: There is none, or it cannot be read.

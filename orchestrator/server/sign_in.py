@@ -58,7 +58,10 @@ class _Begin(Body):
 
 
 def public_routes() -> list[Route]:
-    """The page with its script, and the route to which a browser brings the answer; none of them needs credentials."""
+    """Returns the page with its script, and the route to which a browser brings the answer.
+
+    None of them needs credentials.
+    """
     return [
         Route(PAGE, lambda _: Response(_HTML, media_type="text/html", headers=_HEADERS)),
         Route(f"{PAGE}/page.js", lambda _: Response(_SCRIPT, media_type="text/javascript", headers=_HEADERS)),

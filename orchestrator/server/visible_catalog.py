@@ -36,20 +36,20 @@ _WELL, _MAYBE = 0.6, 0.3
 
 
 def shown_text(text: str, *, most: int = _LONGEST) -> str:
-    """A foreign text for a person: hidden characters written out, and limited in length."""
+    """Returns a foreign text for a person: hidden characters written out, and limited in length."""
     if len(text) > most:
         return f"{escaped(text[:most])} … ({counted(len(text) - most, 'more character')})"
     return escaped(text)
 
 
 def shown_line(text: str) -> str:
-    """The beginning of a text, on one line."""
+    """Returns the beginning of a text, on one line."""
     line = " ".join(escaped(text[: _LONGEST_LINE * 2]).split())
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
 
 
 def fit(score: float) -> str:
-    """How well something fits a text, in words."""
+    """Returns how well something fits a text, in words."""
     return "fits well" if score >= _WELL else "may fit" if score >= _MAYBE else "is near, but hardly fits"
 
 
@@ -125,7 +125,7 @@ class VisibleCatalog:
         return [one for one in self.loaded.changes if self._may_see_change(one) and (one.tool or whole)]
 
     def may_see(self, node: str) -> bool:
-        """Whether an agent or tool may be named; with a policy, only if it is in the visible catalog."""
+        """Returns whether an agent or tool may be named; with a policy, only if it is in the visible catalog."""
         return self.policy is None or node in self.catalog.tools or node in self.catalog.by_id
 
     def link(self, node: str) -> Json:
@@ -137,7 +137,7 @@ class VisibleCatalog:
         return {"id": node, "label": shown_line(node), "kind": kind, "about": about}
 
     def _may_see_change(self, change: Change) -> bool:
-        """A quarantined tool is in no catalog, so the policy decides on its old and its new definition."""
+        """Returns a quarantined tool is in no catalog, so the policy decides on its old and its new definition."""
         if self.policy is None or not change.tool:
             return True
         try:
@@ -155,7 +155,7 @@ class Site:
         self._lock, self._known = threading.Lock(), dict[int, Knowledge]()
 
     def visible_to(self, user: User) -> VisibleCatalog:
-        """What a user may see; slow on first use, so not for an event loop.
+        """Returns what a user may see; slow on first use, so not for an event loop.
 
         Raises:
             CallsheetError: The catalog, its index or its policy cannot be read.

@@ -50,7 +50,7 @@ class CapabilityIndex:
         self._whole: tuple[CapabilityIndex, Sequence[int]] | None = None
 
     def part(self, rows: Sequence[int]) -> CapabilityIndex:
-        """The index restricted to these rows; nothing is computed again."""
+        """Returns the index restricted to these rows; nothing is computed again."""
         part = copy(self)
         part._nodes = [self._nodes[row] for row in rows]
         part._whole = (self, rows)
@@ -84,7 +84,7 @@ class CapabilityIndex:
         return confidences
 
     def asked(self, query: str, spans: Sequence[Span] = ()) -> Confidences:
-        """The confidence that a query, and each part of it, asks for each leaf, ``(1 + len(spans), c)``."""
+        """Returns the confidence that a query, and each part of it, asks for each leaf, ``(1 + len(spans), c)``."""
         if not self.leaves:
             return np.zeros((1 + len(spans), 0), np.float32)
         texts = (query, *(query[start:end] for start, end in spans))
@@ -104,7 +104,7 @@ class CapabilityIndex:
         return np.asarray((self.of_tools[:, columns] * asked[columns]).max(axis=1), np.float32)
 
     def general(self, asked: Confidences, scores: Confidences) -> Confidences:
-        """The probability of each general tool for a request that no tool is about, ``(n,)``: from .001, or 0.
+        """Returns the probability of each general tool for a request that no tool is about, ``(n,)``: from .001, or 0.
 
         ::
 
@@ -150,7 +150,7 @@ class CapabilityIndex:
         return np.asarray(np.maximum(asked, sums / max(float(sums.max(initial=0.0)), 1e-9)), np.float32)
 
     def link(self, row: int, likely: Confidences) -> float:
-        """The link of a tool to the likely capabilities, .1 to 1; that of a tool without capabilities is 1.
+        """Returns the link of a tool to the likely capabilities, .1 to 1; that of a tool without capabilities is 1.
 
         ::
 
@@ -167,7 +167,7 @@ class CapabilityIndex:
         return {self.leaves[place]: float(likely[place]) for place in best if likely[place] >= LEAST_LINK}
 
     def vector(self, named: Mapping[str, float]) -> Confidences:
-        """The inverse of ``named``, ``(c,)``."""
+        """Returns the inverse of ``named``, ``(c,)``."""
         return np.array([named.get(leaf, 0.0) for leaf in self.leaves], np.float32)
 
     @cached_property
@@ -179,7 +179,7 @@ class CapabilityIndex:
         return np.stack([vectors[phrase] for phrase in phrases])
 
     def _similar_to_tools(self) -> NDArray[np.float32]:
-        """Cosines of nodes and phrases, ``(n, p)``."""
+        """Returns cosines of nodes and phrases, ``(n, p)``."""
         if isinstance(self._vectors, ChromaIndex):
             return self._vectors.products(self._vectors_of_phrases).T.copy()
         scores = [self._vectors.scores(phrase)[0] for phrases in self._phrases for phrase in phrases]
@@ -210,7 +210,7 @@ def shipped_phrases() -> Mapping[str, Confidences]:
 
 
 def confidence(fits: NDArray[np.floating[Any]]) -> Confidences:
-    """The confidence of each capability, from its score and its distance to the best score.
+    """Returns the confidence of each capability, from its score and its distance to the best score.
 
     ::
 
@@ -241,7 +241,7 @@ class Signs:
                 self._by_first[sign[0]].append((sign, column, 1 / shared[sign]))
 
     def of_tool(self, tool: Tool) -> NDArray[np.float32]:
-        """The evidence of a tool's words for each capability, ``(c,)`` between 0 and 1.
+        """Returns the evidence of a tool's words for each capability, ``(c,)`` between 0 and 1.
 
         A sign counts 1 in the name, .6 in the first sentence, .4 in the names of parameters, divided by the number of
         capabilities that share it; the best sign of each capability counts.
@@ -298,7 +298,7 @@ class Assignments:
         return {name: tuple(ids) for name, ids in tools.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values, for ``callsheet capabilities --json``."""
+        """Returns JSON values, for ``callsheet capabilities --json``."""
         capabilities = [
             {"id": name, "name": entry.name, "broader": entry.broader, "tools": list(self.tools_of[name])}
             for name, entry in self.taxonomy.by_id.items()
@@ -327,7 +327,7 @@ def assign_capabilities(catalog: Catalog, index: CapabilityIndex) -> Assignments
 
 
 def with_capabilities(catalog: Catalog, assignments: Assignments) -> Catalog:
-    """The catalog with the likely ones of the assigned capabilities as declared ones."""
+    """Returns the catalog with the likely ones of the assigned capabilities as declared ones."""
 
     def declared(tool: Tool) -> Tool:
         sure = tuple(a.capability for a in assignments.of.get(tool.id, ()) if a.confidence >= LIKELY)

@@ -216,7 +216,7 @@ class Library:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def folder(self, wanted: str | None = None) -> Path:
-        """The folder to answer from: the configured one, or one inside it.
+        """Returns the folder to answer from: the configured one, or one inside it.
 
         Raises:
             SettingsError: No folder is configured, or the wanted one is not inside it.
@@ -239,7 +239,7 @@ class Library:
         return found
 
     def index(self, folder: Path) -> DocumentIndex:
-        """The index of a folder, as of the last update; raises as ``DocumentIndex``."""
+        """Returns the index of a folder, as of the last update; raises as ``DocumentIndex``."""
         with self._lock:
             if folder not in self._open:
                 self._open[folder] = DocumentIndex(folder, embeddings=self.embeddings, index=self.place)

@@ -317,7 +317,7 @@ class TextStore(SqliteFile):
     """
 
     def files(self) -> dict[str, str]:
-        """All documents by name, with the hashes of their content."""
+        """Returns all documents by name, with the hashes of their content."""
         return dict(self._read("SELECT name, digest FROM file ORDER BY name"))
 
     def chunks(self) -> Iterator[Chunk]:
@@ -325,12 +325,12 @@ class TextStore(SqliteFile):
         return map(_chunk, self._read(f"{_SELECT} ORDER BY file, number"))
 
     def ids(self) -> tuple[str, ...]:
-        """The ids of all chunks, in the order of ``chunks``."""
+        """Returns the ids of all chunks, in the order of ``chunks``."""
         rows = self._read("SELECT file, number FROM chunk ORDER BY file, number")
         return tuple(f"{file}#{number}" for file, number in rows)
 
     def chunk(self, chunk_id: str) -> Chunk | None:
-        """The chunk of this id, if there is one."""
+        """Returns the chunk of this id, if there is one."""
         file, _, number = chunk_id.rpartition("#")
         if not (number.isascii() and number.isdigit() and len(number) < 16):
             return None
@@ -399,7 +399,7 @@ class Lexicon:
         self._texts: list[str] | None = None
 
     def texts(self) -> Iterator[str]:
-        """All chunks in order, plain; those of a small folder stay in memory after the first iteration."""
+        """Yields all chunks in order, plain; those of a small folder stay in memory after the first iteration."""
         if self._texts is not None:
             yield from self._texts
             return
@@ -414,7 +414,7 @@ class Lexicon:
             self._texts = texts
 
     def occurrences(self, keys: Sequence[str]) -> Mapping[str, Occurrences]:
-        """The occurrences of these plain keywords; rows are indexes of ``ids``."""
+        """Returns the occurrences of these plain keywords; rows are indexes of ``ids``."""
         found = {key: (array("q"), array("q")) for key in keys}
         for row, text in enumerate(self.texts()):
             for key, (rows, counts) in found.items():
@@ -424,7 +424,7 @@ class Lexicon:
         return {key: Occurrences(*map(np.array, both)) for key, both in found.items()}
 
     def shares(self, keywords: Sequence[str]) -> Mapping[str, float]:
-        """Id of a chunk -> its share of these keywords, weighted by rarity; chunks without any are left out."""
+        """Returns id of a chunk -> its share of these keywords, weighted by rarity; chunks without any are left out."""
         keys = list(dict.fromkeys(filter(None, map(plain, keywords))))
         occurrences, sums = self.occurrences(keys), np.zeros(len(self.ids))
         rarities = {key: rarity(len(occurrences[key].rows), len(sums)) for key in keys}

@@ -55,11 +55,11 @@ class MiniLM:
         return [vector.tolist() for vector in self.encode(texts)]
 
     def embed_query(self, text: str) -> list[float]:
-        """The unit vector of one text."""
+        """Returns the unit vector of one text."""
         return self.embed_documents([text])[0]
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
-        """The texts' vectors as ``(n, 384) float32``, rows unit length."""
+        """Returns the texts' vectors as ``(n, 384) float32``, rows unit length."""
         encodings = shared_tokenizer(MAX_TOKENS).encode_batch([_encodable(text) for text in texts])
         by_length = sorted(range(len(encodings)), key=lambda i: len(encodings[i].ids))
         vectors = np.zeros((len(encodings), DIMENSION), np.float32)
@@ -69,7 +69,7 @@ class MiniLM:
         return vectors
 
     def encode_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
-        """A text and parts of it, in one pass: ``(1 + len(spans), 384) float32``, rows unit length.
+        """Returns a text and parts of it, in one pass: ``(1 + len(spans), 384) float32``, rows unit length.
 
         A part is the mean of its own token states; one beyond the 256th token counts as the whole. Spans are the start
         and the end of each part, in characters.
@@ -106,7 +106,7 @@ _PASSES = ThreadPoolExecutor(1, "embedding")
 
 
 def first_tokens(text: str, most: int) -> tuple[str, int]:
-    """The beginning of a text with at most this number of tokens (WordPiece, an approximation), and its tokens.
+    """Returns the beginning of a text with at most this number of tokens (WordPiece, an approximation), and its tokens.
 
     A token counts as eight characters at most, because WordPiece takes a very long word for one token.
     """
@@ -118,7 +118,10 @@ def first_tokens(text: str, most: int) -> tuple[str, int]:
 # A model takes some 100 MB: a process holds it once, however many retrievers it has. Both may be used by many threads.
 @lru_cache(maxsize=2)
 def shared_tokenizer(most: int | None = None) -> tokenizers.Tokenizer:
-    """The embedded model's tokenizer, without padding; texts are cut at so many tokens, and stay whole where None."""
+    """Returns the embedded model's tokenizer, without padding.
+
+    Texts are cut at so many tokens, and stay whole where None.
+    """
     from tokenizers import Tokenizer
 
     file = files("callsheet.retrievers.index").joinpath("minilm_tokenizer.json")
@@ -157,7 +160,7 @@ def _checked(content: bytes, expected: str, what: str) -> bytes:
 
 
 def with_scales(weights: bytes) -> bytes:
-    """The published weights with the trained scales and shifts in their places."""
+    """Returns the published weights with the trained scales and shifts in their places."""
     content = files("callsheet.retrievers.index").joinpath("minilm_scales.npz").read_bytes()
     _checked(content, SCALES_SHA256, "minilm_scales.npz")
     scales, tuned = np.load(io.BytesIO(content)), bytearray(weights)
@@ -178,19 +181,19 @@ class Embedder(Protocol):
         ...
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector of one query."""
+        """Returns the vector of one query."""
         ...
 
 
 def embedder_of(embeddings: str | Embedder) -> Embedder:
-    """An embedder as it is, or by its name, as for ``embeddings_of``; the embedded one without LangChain."""
+    """Returns an embedder as it is, or by its name, as for ``embeddings_of``; the embedded one without LangChain."""
     if embeddings == EMBEDDED:
         return MiniLM()
     return provider_embeddings(embeddings) if isinstance(embeddings, str) else embeddings
 
 
 def provider_embeddings(name: str) -> Embeddings:
-    """The embedder ``provider:model``, as for ``embeddings_of``."""
+    """Returns the embedder ``provider:model``, as for ``embeddings_of``."""
     if ":" not in name:
         forms = f"use {EMBEDDED!r} or provider:model, as openai:text-embedding-3-small"
         raise SettingsError(f"unknown embedder {name!r}: {forms}")
@@ -205,7 +208,7 @@ def provider_embeddings(name: str) -> Embeddings:
 
 
 def embedder_name(embeddings: Embedder) -> str:
-    """What tells the vectors of an embedder from those of another, in the names of indexes.
+    """Returns what tells the vectors of an embedder from those of another, in the names of indexes.
 
     It is the embedder's ``name``, or else its class, its model (``model``, ``model_name`` or ``model_id``) and its
     dimensions. Without a model, the vector of one text tells embedders of a class apart.
@@ -221,7 +224,7 @@ def embedder_name(embeddings: Embedder) -> str:
 
 
 def _signature(embeddings: Embedder) -> str:
-    """Digest of the largest components of a vector: the last digits may differ from run to run."""
+    """Returns digest of the largest components of a vector: the last digits may differ from run to run."""
     (vector,) = _unit(embeddings, [embeddings.embed_query(_PROBE)], 1)
     return hashlib.sha256(np.sort(np.argsort(-np.abs(vector))[:8]).astype("<i8").tobytes()).hexdigest()[:12]
 
@@ -234,7 +237,7 @@ def encode(embeddings: Embedder, texts: Sequence[str]) -> np.ndarray:
 
 
 def encode_spans(embeddings: Embedder, query: str, spans: Sequence[tuple[int, int]] = ()) -> np.ndarray:
-    """The vector of a query, then those of parts of it, as ``(1 + len(spans), d) float32``, rows unit length.
+    """Returns the vector of a query, then those of parts of it, as ``(1 + len(spans), d) float32``, rows unit length.
 
     The last 256 answers of all embedders are remembered; they are read-only.
     """
@@ -266,7 +269,7 @@ class _Same:
 
 
 def _unit(embeddings: Embedder, made: object, count: int) -> np.ndarray:
-    """An embedder's answer as rows of unit length."""
+    """Returns an embedder's answer as rows of unit length."""
     try:
         vectors = np.asarray(made, np.float32)
     except (TypeError, ValueError):

@@ -65,7 +65,7 @@ class VectorIndex(Protocol):
         ...
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:
-        """The cosines of every node with the query, and with these parts of it, ``(1 + len(spans), n)``.
+        """Returns the cosines of every node with the query, and with these parts of it, ``(1 + len(spans), n)``.
 
         Columns are in the order of the nodes. An index that does not compare all nodes gives the others the lowest.
         """
@@ -86,7 +86,7 @@ COMPOSED = re.compile(r"[_/.-]|[a-z][A-Z]")
 
 
 def nodes_of(catalog: Catalog, texts: Texts = "full") -> tuple[Node, ...]:
-    """The agents, tools and skills of a catalog as nodes of one index, in this order.
+    """Returns the agents, tools and skills of a catalog as nodes of one index, in this order.
 
     Measurements determined the ``full`` texts: of a tool, its agent, split name, first sentence and parameters with
     their allowed values; of an agent, its name and its tools' names. The name alone and the whole description have
@@ -109,7 +109,7 @@ def nodes_of(catalog: Catalog, texts: Texts = "full") -> tuple[Node, ...]:
 
 
 def plain_text(node: Agent | Tool) -> str:
-    """An agent or a tool as the papers embed it: its name and its description as they stand."""
+    """Returns an agent or a tool as the papers embed it: its name and its description as they stand."""
     return f"{node.name or node.id}: {shown(node.description)}"
 
 
@@ -126,14 +126,14 @@ def _skill_node(skill: Skill) -> Node:
 
 
 def _views(description: str, name: str, prefix: str, *, sentence: str) -> tuple[tuple[str, float], ...]:
-    """The name alone, and the whole description if it is longer than the sentence that the text has."""
+    """Returns the name alone, and the whole description if it is longer than the sentence that the text has."""
     whole = shown(description).strip()[:_MAX_DESCRIPTION]
     views = [(prefix + whole, _VIEW)] if len(whole) > len(sentence) + _MORE else []
     return (*views, (name or prefix, _VIEW))
 
 
 def tool_text(agent: Agent, tool: Tool) -> str:
-    """The text that represents a tool as a vector."""
+    """Returns the text that represents a tool as a vector."""
     parameters = ", ".join(map(_parameter, tool.parameters[:_MAX_PARAMETERS]))
     outputs = ", ".join(split_name(p.name) for p in tool.outputs[:_MAX_OUTPUTS])
     text = f"{_subject(agent.name or agent.id)}: {split_name(tool.name)}. {first_sentence(tool.description)}"
@@ -141,26 +141,26 @@ def tool_text(agent: Agent, tool: Tool) -> str:
 
 
 def _parameter(parameter: Parameter) -> str:
-    """The name and the allowed values: a small set of values often shows what a tool can do."""
+    """Returns the name and the allowed values: a small set of values often shows what a tool can do."""
     short = (value for value in parameter.enum if isinstance(value, str) and len(value) <= _MAX_VALUE)
     words = list(filter(None, map(split_name, short)))
     return split_name(parameter.name) + (f": {' or '.join(words)}" if 0 < len(words) <= _MAX_VALUES else "")
 
 
 def agent_text(agent: Agent) -> str:
-    """The text that represents an agent as a vector."""
+    """Returns the text that represents an agent as a vector."""
     tools = ", ".join(split_name(tool.name) for tool in agent.tools)
     about = tools or first_sentence(agent.description)
     return f"{_subject(agent.name or agent.id)}: {about}"
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a description, at most 400 characters."""
+    """Returns the first sentence of a description, at most 400 characters."""
     return _SENTENCE_END.split(shown(text).strip()[: _MAX_SENTENCE * 4], maxsplit=1)[0][:_MAX_SENTENCE].strip()
 
 
 def _subject(name: str) -> str:
-    """The words of an agent's name without "MCP" and "server"."""
+    """Returns the words of an agent's name without "MCP" and "server"."""
     return " ".join(word for word in split_name(name).split() if word not in _SERVER) or shown(name)
 
 

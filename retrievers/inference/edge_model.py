@@ -72,7 +72,7 @@ class EdgeModel:
         return np.array([self.weights[name] for name in PAIR])
 
     def words_of(self, role: str, words: Sequence[str]) -> float:
-        """The sum of the weights of different words in a role, ``n`` or ``t``."""
+        """Returns the sum of the weights of different words in a role, ``n`` or ``t``."""
         return sum(self.words.get(f"{role}:{word}", 0.0) for word in {*words})
 
     @cached_property
@@ -106,5 +106,5 @@ def places(scores: Floats) -> Floats:
 
 @lru_cache(maxsize=1)
 def edge_model() -> EdgeModel:
-    """The weights of this package; ``benchmarks/measurements/dependencies.py`` trains them."""
+    """Returns the weights of this package; ``benchmarks/measurements/dependencies.py`` trains them."""
     return EdgeModel(**json.loads(WEIGHTS.read_bytes()))

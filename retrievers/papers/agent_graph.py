@@ -18,7 +18,7 @@ def agent_as_a_graph(
     weights: Mapping[NodeKind, float] = PUBLISHED_WEIGHTS,
     k: int = RRF_K,
 ) -> list[Hit]:
-    """The top agents of a merged list of agents and tools, by type-weighted fusion and owner traversal.
+    """Returns the top agents of a merged list of agents and tools, by type-weighted fusion and owner traversal.
 
     Source: Agent-as-a-Graph, Algorithm 1: take the top N of the joint index (lines 1-2), rescore by Eq. 3
     (lines 3-6), then go down the list and add each agent, or the owner of each tool, up to K unique

@@ -34,7 +34,7 @@ def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: in
 def reciprocal_rank_fusion(
     rankings: Sequence[Sequence[str]], *, weights: Sequence[float] | None = None, k: int = RRF_K
 ) -> list[Hit]:
-    """Several rankings of the same nodes as one.
+    """Returns several rankings of the same nodes as one.
 
     Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion (SIGIR 2009); with weights, the standard weighted
     fusion of Agent-as-a-Graph, section 3.2, Eq. 2::

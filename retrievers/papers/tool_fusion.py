@@ -10,7 +10,7 @@ from callsheet.graphs import KnowledgeGraph, Reached, walk
 def graph_rag_tool_fusion(
     found: Sequence[str], graph: KnowledgeGraph, *, limit: int, d_limit: int | None = None, direct_first: bool = False
 ) -> list[Reached]:
-    """The tools of a first search, each followed by its dependencies.
+    """Returns the tools of a first search, each followed by its dependencies.
 
     Source: Graph RAG-Tool Fusion, Algorithm 1: for each tool of the top k by vector search, append it, then
     the tools that a depth-first walk along its dependencies reaches, at most d_limit of them; cut the list

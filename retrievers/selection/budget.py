@@ -24,7 +24,7 @@ class SchemaTokens:
         self._counts: dict[str, int] = {}
 
     def count(self, tools: Iterable[str]) -> int:
-        """The tokens of these tools together, by id."""
+        """Returns the tokens of these tools together, by id."""
         ids = list(tools)
         new = [tool for tool in dict.fromkeys(ids) if tool not in self._counts]
         texts = [openai_form(self._catalog.tool(tool)) for tool in new]
@@ -33,7 +33,10 @@ class SchemaTokens:
         return sum(self._counts[tool] for tool in ids)
 
     def copied(self, tool: str, others: Iterable[str]) -> str:
-        """The first of the other tools that is of the same agent and differs by its name only; empty if none is."""
+        """Returns the first of the other tools that is of the same agent and differs by its name only.
+
+        Empty if none is.
+        """
         own = self._catalog.tool(tool)
         known = (self._catalog.tool(other) for other in others if other != tool and own.description)
         alike = [one for one in known if one.agent == own.agent and one.description == own.description]
@@ -80,7 +83,7 @@ class Budget:
         self.cut.setdefault(tool.id, Cut(tool.id, tool.score, why))
 
     def _excess(self, new: Sequence[PickedTool]) -> str:
-        """Why these tools do not fit; empty if they do."""
+        """Returns why these tools do not fit; empty if they do."""
         room = self.tools - len(self.taken)
         if len(new) > room:
             few = room and len(new) > 1
@@ -96,13 +99,13 @@ class Budget:
 
 
 def openai_form(tool: Tool) -> str:
-    """A tool as compact JSON in OpenAI's form: name, description and JSON Schema."""
+    """Returns a tool as compact JSON in OpenAI's form: name, description and JSON Schema."""
     schema = shown_schema(tool.input_schema)
     function = {"name": tool.name, "description": shown(tool.description), "parameters": schema}
     return json.dumps({"type": "function", "function": function}, ensure_ascii=False, separators=(",", ":"))
 
 
 def _definition(tool: Tool) -> tuple[object, ...]:
-    """All that a server says of a tool but its names and titles, which are often made of names."""
+    """Returns all that a server says of a tool but its names and titles, which are often made of names."""
     parts = (tool.input_schema, tool.output_schema or {}, tool.annotations)
     return tool.description, *({key: item for key, item in part.items() if key != "title"} for part in parts)

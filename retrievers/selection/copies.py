@@ -42,7 +42,7 @@ class Copies:
 
 
 def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
-    """The copies in a catalog, except those of trusted agents.
+    """Returns the copies in a catalog, except those of trusted agents.
 
     Tools are alike by their vectors, or if one needs no argument and is named after a required argument of the other.
     A system is an API that is split into agents, or agents of one program, as for two accounts. The system that was
@@ -90,7 +90,7 @@ def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
 
 
 def _system_of(agent: Agent, connection: object) -> str:
-    """The API that an agent is a part of, the program or address behind it, or the agent itself."""
+    """Returns the API that an agent is a part of, the program or address behind it, or the agent itself."""
     if agent.system or not isinstance(connection, ServerConfig):
         return agent.system_key
     first = next((n for n, text in enumerate(connection.args, 1) if not text.startswith("-")), 0)
@@ -99,7 +99,7 @@ def _system_of(agent: Agent, connection: object) -> str:
 
 
 def _breadth(there: Mapping[int, set[int]]) -> int:
-    """How many other systems it takes to have everything that is like one of theirs, found greedily."""
+    """Returns how many other systems it takes to have everything that is like one of theirs, found greedily."""
     left, count = set[int]().union(*there.values()), 0
     while left:
         left -= max(there.values(), key=lambda rows: len(rows & left))
@@ -108,7 +108,7 @@ def _breadth(there: Mapping[int, set[int]]) -> int:
 
 
 def _alike(vectors: Vectors, of: NDArray[np.intp]) -> Iterator[Pair]:
-    """Each tool with each other system that has a tool like it."""
+    """Yields each tool with each other system that has a tool like it."""
     order = np.argsort(of, kind="stable")
     systems, starts = np.unique(of[order], return_index=True)
     columns = vectors[order].T
@@ -121,7 +121,7 @@ def _alike(vectors: Vectors, of: NDArray[np.intp]) -> Iterator[Pair]:
 
 
 def _equal(tools: Sequence[Tool], of: NDArray[np.intp]) -> Iterator[Pair]:
-    """Each tool with each other system that has a tool of the same words."""
+    """Yields each tool with each other system that has a tool of the same words."""
     holders: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for row, tool in enumerate(tools):
         holders[_words_of(tool)].append(row)
@@ -132,7 +132,7 @@ def _equal(tools: Sequence[Tool], of: NDArray[np.intp]) -> Iterator[Pair]:
 
 
 def _named_after(tools: Sequence[Tool], of: NDArray[np.intp]) -> Iterator[Pair]:
-    """Each tool without required arguments with each other system that has a required argument of its name.
+    """Yields each tool without required arguments with each other system that has a required argument of its name.
 
     The name may have one word more, as in ``get_path``.
     """

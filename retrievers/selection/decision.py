@@ -74,7 +74,7 @@ class ToolJudge(Protocol):
 
 
 def shares_of(probabilities: Mapping[str, float], labels: Sequence[str]) -> dict[str, float]:
-    """A distribution over labels; a ``DecisionError`` if one is unknown, or the sum is not about 1."""
+    """Returns a distribution over labels; a ``DecisionError`` if one is unknown, or the sum is not about 1."""
     if unknown := [label for label in probabilities if label not in labels]:
         raise DecisionError(f"the answer has the unknown label {shown(unknown[0], most=_MAX_NAME)!r}")
     total = math.fsum(probabilities.values())
@@ -94,7 +94,7 @@ class Question:
     seconds: float
 
     def ask(self) -> Answer:
-        """The answer, or why there is none: an error of a judge is data. A judge that hangs is left behind."""
+        """Returns the answer, or why there is none: an error of a judge is data. A judge that hangs is left behind."""
         began = time.monotonic()
         try:
             said: Judgement | Exception = _within(self.seconds, lambda: self.judge.judge(self.request, self.documents))
@@ -115,7 +115,7 @@ class Question:
         return self._answered(said, time.monotonic() - began)
 
     def _answered(self, said: Judgement | Exception, seconds: float) -> Answer:
-        """The tools in their new order, the largest ``use`` first, so that sorting by use keeps this order.
+        """Returns the tools in their new order, the largest ``use`` first, so that sorting by use keeps this order.
 
         A dependency that now ranks above the tool that needs it counts as its own candidate.
         """
@@ -148,7 +148,7 @@ class Answer:
 def question_of(
     request: str, candidates: Sequence[PickedTool], judge: ToolJudge, catalog: Catalog, *, most: int, seconds: float
 ) -> Question:
-    """The first ``most`` tools of a ranking, for a judge, each with at most about 1,400 characters."""
+    """Returns the first ``most`` tools of a ranking, for a judge, each with at most about 1,400 characters."""
     first: dict[str, PickedTool] = {}
     for tool in candidates[:most]:
         first.setdefault(tool.id, tool)
@@ -173,7 +173,7 @@ def _document(picked: PickedTool, catalog: Catalog) -> Document:
 
 
 def _within(seconds: float, call: Callable[[], T]) -> T:
-    """The result of a call in a thread of its own, which goes on alone after ``TimeoutError``."""
+    """Returns the result of a call in a thread of its own, which goes on alone after ``TimeoutError``."""
     result: Future[T] = Future()
     context = copy_context()
 

@@ -41,7 +41,7 @@ _ANSWER = (
 
 
 def judge_of(model: object) -> ToolJudge:
-    """The judge that a model is; a ``SettingsError`` if it is neither kind of ``DecisionModel``."""
+    """Returns the judge that a model is; a ``SettingsError`` if it is neither kind of ``DecisionModel``."""
     if isinstance(model, BaseChatModel):
         return _Deciding(ChatDecisionModel(chat=model), type(model).__name__)
     if isinstance(model, BaseDecisionModel):
@@ -150,7 +150,7 @@ class ChatDecisionModel(BaseDecisionModel):
 
 
 def _form(labels: tuple[str, ...]) -> type[BaseModel]:
-    """The form of an answer: a list of labels, each one of these, with probabilities."""
+    """Returns the form of an answer: a list of labels, each one of these, with probabilities."""
     label: Any = Literal[labels]
     share = create_model("Share", label=(label, ...), probability=(float, ...))
     shares: Any = list[share]  # type: ignore[valid-type]

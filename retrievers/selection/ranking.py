@@ -39,7 +39,7 @@ BEHIND = np.float32(0.1)
 
 
 def _own_words(node: Node) -> frozenset[str]:
-    """The words of an agent's id that the name of its tool does not have."""
+    """Returns the words of an agent's id that the name of its tool does not have."""
     tool = node.id.removeprefix(f"{node.owner}/")
     return frozenset(tokens(split_name(node.owner))) - frozenset(tokens(split_name(tool)))
 
@@ -88,7 +88,7 @@ class Ranker:
         self._imitating_only = self._imitating - self._own_words.keys()
 
     def within(self, view: View) -> Ranker:
-        """The ranker of what a view shows."""
+        """Returns the ranker of what a view shows."""
         rows = [row for row, node in enumerate(self.nodes) if node.id in view]
         return Ranker(
             knowledge_graph(view.catalog),
@@ -178,23 +178,26 @@ class Ranker:
         return Ranked(units, cosines, words, coverage, scores, strength, by_rank, tuple(tools), use, {})
 
     def link(self, row: int, ranked: Ranked) -> float:
-        """The link of a tool to the likely capabilities, .1 to 1; 1 if capabilities are not used."""
+        """Returns the link of a tool to the likely capabilities, .1 to 1; 1 if capabilities are not used."""
         return 1.0 if ranked.likely is None else self.capabilities.link(row, ranked.likely)
 
     def cosines(self, row: int, others: Sequence[int]) -> Scores | None:
-        """The cosines of a node with others, ``(len(others),)``; None if the index has no vectors in memory."""
+        """Returns the cosines of a node with others, ``(len(others),)``; None if the index has no vectors in memory."""
         of = getattr(self._vectors, "cosines", None)
         return None if of is None else of(row, others)
 
     def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
-        """The dependencies of a tool with the weights of their strongest paths, cached."""
+        """Returns the dependencies of a tool with the weights of their strongest paths, cached."""
         if row not in self._with_needs:
             return ()
         passed = settings.tool_dependency, settings.parameter_dependency, settings.listing, settings.proposed
         return self._strongest(self.nodes[row].id, *passed)
 
     def _matches(self, query: str, units: Sequence[Unit]) -> list[tuple[Scores, Matches]]:
-        """The cosines and the match by words of each unit; those of implied steps, which come last, are cached."""
+        """Returns the cosines and the match by words of each unit.
+
+        Those of implied steps, which come last, are cached.
+        """
         meanings = self._vectors.scores(query, spans_of(units))
         own = [(cosines, self._lexical.scores(unit.text)) for unit, cosines in zip(units, meanings, strict=False)]
         implied = [unit.text for unit in units[len(own) :]]
@@ -208,7 +211,7 @@ class Ranker:
         return [scoring.agent_scores(s[:nodes], self._owners[:nodes], self._is_agent[:nodes]) for s in scored]
 
     def _by_tool(self, scored: Sequence[Scores], by_agent: Sequence[Scores], context: float) -> list[Scores]:
-        """The scores of the tools with their agents' shares."""
+        """Returns the scores of the tools with their agents' shares."""
         rows, owners = self._tool_rows, self._owners[self._tool_rows]
         sums = (scores[rows] + context * agents[owners] for scores, agents in zip(scored, by_agent, strict=True))
         return [of_tools.astype(np.float32, copy=False) for of_tools in sums]
@@ -216,7 +219,7 @@ class Ranker:
     def _skills(
         self, scored: list[Scores], settings: SelectSettings, named: Collection[int]
     ) -> tuple[tuple[int, float], ...]:
-        """The skills that fit, also against the tools of agents that are left out."""
+        """Returns the skills that fit, also against the tools of agents that are left out."""
         if not len(self._skill_rows) or not settings.skills:
             return ()
         tools = self._by_tool(scored, self._by_agent(scored), settings.context)
@@ -226,7 +229,7 @@ class Ranker:
     def _general(
         self, query: str, units: Sequence[Unit], best: float, whole: Scores, settings: SelectSettings
     ) -> tuple[float, Scores]:
-        """The weight of general tools, and the share of each node in it, ``(n,)``."""
+        """Returns the weight of general tools, and the share of each node in it, ``(n,)``."""
         weight = scoring.general_weight(best, even=settings.general) if settings.general and self._capabilities else 0.0
         if self._capabilities is None or weight < scoring.LEAST_WEIGHT or not len(self._tool_rows):
             return 0.0, np.zeros(len(self.nodes), np.float32)
@@ -234,7 +237,7 @@ class Ranker:
         return weight, self._capabilities.general(asked, whole)
 
     def _raised(self, scored: list[Scores], demand: Scores, settings: SelectSettings) -> list[Scores]:
-        """The scores plus the evidence of capabilities; the verdict does not use it."""
+        """Returns the scores plus the evidence of capabilities; the verdict does not use it."""
         weight, sure = np.float32(settings.capability_weight), settings.capability_sure
         more = [weight * self.capabilities.evidence(q, sure=sure) for q in demand]
         raised = [(s + evidence).astype(np.float32) for s, evidence in zip(scored, more, strict=False)]
@@ -243,7 +246,7 @@ class Ranker:
     def _with_outcomes(
         self, scored: list[Scores], outcomes: Mapping[str, Outcomes], settings: SelectSettings
     ) -> list[Scores]:
-        """The scores with those of tools that failed before reduced; the verdict does not use it."""
+        """Returns the scores with those of tools that failed before reduced; the verdict does not use it."""
         shift = np.zeros(len(self.nodes), np.float32)
         for tool, counts in outcomes.items():
             if (row := self.row.get(tool)) is not None:
@@ -310,7 +313,7 @@ class Ranker:
     def _behind(
         self, query: str, scored: list[Scores], left_out: NDArray[np.bool_], outcomes: Mapping[str, Outcomes]
     ) -> list[Scores]:
-        """The scores with -1 for what is left out, and those of copies behind their originals, if these work.
+        """Returns the scores with -1 for what is left out, and those of copies behind their originals, if these work.
 
         The tools of agents that imitate come last, also those that are no copies. That a request says the words of an
         agent's id lifts only a copy of an agent that does not imitate: an attacker would choose common words.
@@ -348,7 +351,10 @@ class Ranker:
         return tuple((self.row[hit.id], hit.score) for hit in hits)
 
     def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
-        """Rows of the agents, tools and skills that the query names exactly; of several with one name, the best."""
+        """Returns rows of the agents, tools and skills that the query names exactly.
+
+        Of several with one name, the best.
+        """
         best: set[int] = set()
         for word in {word.casefold() for word in IDENTIFIER.findall(query)}:
             named = [row for row in self._named.get(word, ()) if not left_out[row]]

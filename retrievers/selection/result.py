@@ -51,7 +51,7 @@ class Ranked:
     likely: Scores | None = None
 
     def evidence(self, nodes: Sequence[Node], row_of: Mapping[str, int], taken: set[str]) -> tuple[Evidence, ...]:
-        """The scores of the best nodes and of the selected tools."""
+        """Returns the scores of the best nodes and of the selected tools."""
         rows = best_rows(self.scores, _TRACED).tolist()
         rows += [row for tool in sorted(taken) if (row := row_of[tool]) not in rows]
         considered = np.array(rows, np.intp)
@@ -268,7 +268,7 @@ class Selection:
         return tuple(sorted(unique.values(), key=lambda tool: (not tool.named, tool.named, -tool.use)))
 
     def to_dict(self, *, trace: bool = False) -> dict[str, Any]:
-        """JSON values, for ``callsheet retrieve --json`` and for the state of a graph."""
+        """Returns JSON values, for ``callsheet retrieve --json`` and for the state of a graph."""
         plain = asdict(self)
         if not trace:
             del plain["trace"]

@@ -33,7 +33,7 @@ SHARPNESS, OWN_NODE = 20.0, 0.5
 
 
 def agent_scores(scores: Scores, owners: Rows, is_agent: NDArray[np.bool_]) -> Scores:
-    """The score of each agent: the smooth maximum of its tools' scores, plus a share of its own node's score.
+    """Returns the score of each agent: the smooth maximum of its tools' scores, plus a share of its own node's score.
 
     ::
 
@@ -56,7 +56,7 @@ def agent_scores(scores: Scores, owners: Rows, is_agent: NDArray[np.bool_]) -> S
 
 
 def best_rows(scores: Scores, most: int) -> Rows:
-    """The rows of the best scores, best first, at most ``most``; equal scores in the order of their rows."""
+    """Returns the rows of the best scores, best first, at most ``most``; equal scores in the order of their rows."""
     rows = among_best(scores, most)
     if len(rows) > most:
         edge = np.partition(scores[rows], -most)[-most]
@@ -66,7 +66,7 @@ def best_rows(scores: Scores, most: int) -> Rows:
 
 
 def outcome_shift(done: int, failed: int, *, temperature: float, least: float = 0.1) -> float:
-    """What the outcomes of earlier calls add to a tool's score: nothing, or a small amount below 0.
+    """Returns what the outcomes of earlier calls add to a tool's score: nothing, or a small amount below 0.
 
     ::
 
@@ -80,7 +80,7 @@ def outcome_shift(done: int, failed: int, *, temperature: float, least: float = 
 
 
 def share(scores: Scores, *, temperature: float, most: int) -> tuple[Rows, Scores]:
-    """The probability of each of the best ``most`` candidates, by softmax.
+    """Returns the probability of each of the best ``most`` candidates, by softmax.
 
     ::
 
@@ -99,7 +99,7 @@ GENERAL, FIT_WIDTH, LEAST_WEIGHT = 0.2, 0.05, 0.002
 
 
 def general_weight(best: float, *, even: float) -> float:
-    """The weight of general tools, as one more unit of a request: less, the better a tool fits its best unit.
+    """Returns the weight of general tools, as one more unit of a request: less, the better a tool fits its best unit.
 
     ::
 
@@ -111,7 +111,7 @@ def general_weight(best: float, *, even: float) -> float:
 
 
 def fit_probability(strength: float) -> float:
-    """The probability that something in a catalog does what is asked, from the best score of an agent.
+    """Returns the probability that something in a catalog does what is asked, from the best score of an agent.
 
     ::
 
@@ -124,7 +124,7 @@ def fit_probability(strength: float) -> float:
 
 
 def tool_probability(score: float, use: float) -> float:
-    """The probability that a tool is one of those that do what is asked, from its score and its expected use.
+    """Returns the probability that a tool is one of those that do what is asked, from its score and its expected use.
 
     ::
 
@@ -145,7 +145,7 @@ def expected_use(
     weights: Sequence[float],
     closures: Mapping[int, Mapping[int, float]] | None = None,
 ) -> tuple[dict[int, float], dict[int, int]]:
-    """The expected use of each tool: the probability that at least one unit of a query uses it.
+    """Returns the expected use of each tool: the probability that at least one unit of a query uses it.
 
     ::
 
@@ -214,7 +214,7 @@ def shortlisted(
 
 
 def ranks_of(scores: Scores, rows: Rows) -> list[int]:
-    """The ranks of these rows, from 1; equal scores share the better rank."""
+    """Returns the ranks of these rows, from 1; equal scores share the better rank."""
     return [int(np.count_nonzero(scores > value)) + 1 for value in scores[rows]]
 
 
@@ -231,7 +231,7 @@ def fitting_skills(
     settings: SelectSettings,
     named: Collection[int] = (),
 ) -> tuple[tuple[int, float], ...]:
-    """The skills that fit a unit of the query, best first.
+    """Returns the skills that fit a unit of the query, best first.
 
     A skill is scored as if it were the only tool of an agent of its own, and fits if this holds for a unit u::
 

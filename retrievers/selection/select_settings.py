@@ -55,14 +55,14 @@ class Unit:
 
 
 def units_of(query: str, *, implied: bool = True) -> tuple[Unit, ...]:
-    """The whole query, then its clauses if there are several, then the implied steps."""
+    """Returns the whole query, then its clauses if there are several, then the implied steps."""
     clauses = [Unit(query[a:b].strip(), "clause", span=(a, b)) for a, b in clause_spans(query)]
     steps = [Unit(IMPLIED[name], "implied", _IMPLIED_WEIGHT) for name in implied_steps(query)] if implied else []
     return (Unit(query, "query", span=(0, len(query))), *clauses, *steps)
 
 
 def implied_steps(query: str) -> list[str]:
-    """The steps that the query implies, as keys of ``IMPLIED``.
+    """Returns the steps that the query implies, as keys of ``IMPLIED``.
 
     A path is written if the sentence before it has a verb of making, or one of copying and then *to* before the path;
     otherwise it is read. A URL is fetched; a relative date needs the current date.
@@ -81,13 +81,13 @@ def implied_steps(query: str) -> list[str]:
 
 
 def _makes(before: str) -> bool:
-    """Whether the words before a path say that it is written."""
+    """Returns whether the words before a path say that it is written."""
     into = before.casefold().rstrip(" \"'“`").endswith((" to", " into"))
     return bool(_MAKING.search(before) or (into and _COPYING.search(before)))
 
 
 def spans_of(units: Sequence[Unit]) -> list[Span]:
-    """The spans of the clauses among the units."""
+    """Returns the spans of the clauses among the units."""
     return [unit.span for unit in units if unit.kind == "clause" and unit.span]
 
 
@@ -198,7 +198,7 @@ class SelectSettings:
         return self.search != "scores" or self.expansion != "expected_use"
 
     def changed(self, changes: Mapping[str, object]) -> SelectSettings:
-        """The settings with these changes.
+        """Returns the settings with these changes.
 
         Raises:
             SettingsError: A field is unknown or has an invalid value.
@@ -208,7 +208,7 @@ class SelectSettings:
         return replace(self, **changes) if changes else self  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
-        """The settings by name."""
+        """Returns the settings by name."""
         return {name: getattr(self, name) for name in _NAMES}
 
 

@@ -52,7 +52,7 @@ class Draft:
     question: Question | None = None
 
     def selection(self) -> Selection:
-        """The selection, after the judge's answer."""
+        """Returns the selection, after the judge's answer."""
         return self.selector.finish(self, self.question.ask() if self.question else None)
 
     async def aselection(self) -> Selection:
@@ -107,7 +107,7 @@ class Selector:
         return self.ranker.capabilities
 
     def within(self, view: View) -> Selector:
-        """The selector restricted to a view, cached for each view."""
+        """Returns the selector restricted to a view, cached for each view."""
         if view.catalog is self.catalog:
             return self
         if (part := self._parts.get(view)) is None:
@@ -153,7 +153,7 @@ class Selector:
         return Draft(self, query, settings, ranked, candidates, question)
 
     def finish(self, draft: Draft, answer: Answer | None = None) -> Selection:
-        """The second half of ``select``, with the judge's answer."""
+        """Returns the second half of ``select``, with the judge's answer."""
         query, settings, ranked = draft.query, draft.settings, draft.ranked
         if ranked is None:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
@@ -209,7 +209,7 @@ class Selector:
         return {tool: agent for tool, agent in bounded.items() if tool not in named and agent not in named}
 
     def evidence(self, ranked: Ranked, tools: set[str]) -> tuple[Evidence, ...]:
-        """The scores of the best nodes and of these tools."""
+        """Returns the scores of the best nodes and of these tools."""
         return ranked.evidence(self.ranker.nodes, self.ranker.row, tools)
 
     def _skills(self, budget: Budget, ranked: Ranked, settings: SelectSettings) -> tuple[PickedSkill, ...]:
@@ -303,7 +303,7 @@ class Selector:
             self._offer(budget, agent, self.tool(ranked, (self.ranker.nodes[best[agent]].id,)), ranked)
 
     def repeated(self, tool: str, taken: Collection[str]) -> str:
-        """Why a tool adds nothing to those that are taken; empty if it does, or if the index has no vectors."""
+        """Returns why a tool adds nothing to those that are taken; empty if it does, or if the index has no vectors."""
         if copied := self.tokens.copied(tool, taken):
             return f"it is the same tool as {copied}"
         row, owner = self.ranker.row[tool], self._owner(self.ranker.row[tool])
@@ -313,7 +313,7 @@ class Selector:
         return f"{' and '.join(like[:ALTERNATIVES])} do the same" if len(like) >= ALTERNATIVES else ""
 
     def _too_weak(self, tool: PickedTool, ranked: Ranked, least: float) -> str:
-        """Why a tool is too weak for the budget; empty if it is not."""
+        """Returns why a tool is too weak for the budget; empty if it is not."""
         if not least:
             return ""
         link = self.ranker.link(self.ranker.row[tool.id], ranked)
@@ -340,7 +340,7 @@ class Selector:
         return self.ranker.nodes[row].owner
 
     def _candidates(self, ranked: Ranked, settings: SelectSettings, *, every: bool) -> Iterator[PickedTool]:
-        """The tools in the order of the budget, each with its path.
+        """Yields the tools in the order of the budget, each with its path.
 
         Without a judge, which can reorder agents, tools of agents that are not selected are skipped: not ``every``.
         """
@@ -357,12 +357,12 @@ class Selector:
             yield self.tool(ranked, path, needed=needed)
 
     def _found(self, ranked: Ranked) -> Iterator[PickedTool]:
-        """The tools that a plain search found, in its order."""
+        """Yields the tools that a plain search found, in its order."""
         for row in sorted(ranked.tools, key=lambda row: -ranked.scores[row]):
             yield self.tool(ranked, (self.ranker.nodes[row].id,))
 
     def _published(self, answer: Answer | None, ranked: Ranked, draft: Draft) -> tuple[Iterable[PickedTool], Ranked]:
-        """The tools of a published method in its order, and the ranking with its agents.
+        """Returns the tools of a published method in its order, and the ranking with its agents.
 
         The judge comes before the walk, as in lines 7 to 11 of Algorithm 1 of Graph RAG-Tool Fusion. Its agents, and
         those of a plain search, are the owners of the tools that the search found.
@@ -388,7 +388,7 @@ class Selector:
         return tools, replace(ranked, agents=agents, use=self._uses(tools))
 
     def tool(self, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
-        """The last tool of a path of dependencies, with its scores."""
+        """Returns the last tool of a path of dependencies, with its scores."""
         row = self.ranker.row[path[-1]]
         score, use = float(ranked.scores[row]), ranked.use.get(row, 0.0)
         return PickedTool(path[-1], score, path, needed, use, evidence(self.graph, path))

@@ -86,7 +86,7 @@ class SelectorFactory:
     def made(
         self, loaded: Loaded, progress: Progress | None = None, index: VectorIndex | None = None
     ) -> tuple[Selector, Changes]:
-        """A selector over a catalog; embeds its new texts and infers its dependencies."""
+        """Returns a selector over a catalog; embeds its new texts and infers its dependencies."""
         index, catalog = self.index if index is None else index, loaded.catalog
         self.source = catalog
         learned = self.learned and self.settings.learned
@@ -132,7 +132,7 @@ def selector_factory(
     judge: ToolJudge | None = None,
     taxonomy: Taxonomy | str | Path | None = None,
 ) -> SelectorFactory:
-    """The factory for a loaded catalog; the arguments are those of ``from_catalog``."""
+    """Returns the factory for a loaded catalog; the arguments are those of ``from_catalog``."""
     settings = settings or SelectSettings()
     opened = _opened(index, loaded.label, embedder, settings.texts)
     return SelectorFactory(opened, embedder, settings, judge, read_taxonomy(taxonomy), learned=bool(loaded.label))

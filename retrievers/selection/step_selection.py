@@ -158,12 +158,12 @@ class _RankedStep:
                     self._take(budget, self._owner(source), [self._tool(path), *self._required(path)])
 
     def likely(self) -> Iterator[PickedTool]:
-        """The tools of the selection by the text, best first, that are likely enough to be used."""
+        """Yields the tools of the selection by the text, best first, that are likely enough to be used."""
         ordered = sorted(self.alone.tools, key=lambda tool: (-tool.use, -tool.score))
         return (tool for tool in ordered if tool.use >= self._least and self._is_worth(tool))
 
     def _is_worth(self, tool: PickedTool) -> bool:
-        """Whether a tool beside named ones is likely enough to be used for what its schema costs.
+        """Returns whether a tool beside named ones is likely enough to be used for what its schema costs.
 
         A tool that is given for nothing costs its schema in each call of the worker, and one that is lacking costs a
         call: p * lacking > calls * schema. A step of which the plan names no tool has nothing else.
@@ -179,7 +179,7 @@ class _RankedStep:
         return FLOOR_BESIDE_NAMED * best if self.named else 0.0
 
     def _why_not(self, tool: PickedTool) -> str:
-        """Why a tool of the selection by the text is not given, unless there is another reason."""
+        """Returns why a tool of the selection by the text is not given, unless there is another reason."""
         if tool.use < self._least:
             return f"expected use {tool.use:.2g}, the minimum beside named tools is {self._least:.2g}"
         if not self._is_worth(tool):
@@ -204,7 +204,7 @@ class _RankedStep:
         return False
 
     def selection(self) -> Selection:
-        """The selection of this step."""
+        """Returns the selection of this step."""
         taken, ranked = self.taken, self.draft.ranked
         nodes = self.alone.trace.nodes if ranked is None else self.selector.evidence(ranked, set(taken))
         unlikely = [Cut(tool.id, tool.score, self._why_not(tool)) for tool in self.alone.tools]
@@ -221,7 +221,7 @@ class _RankedStep:
         return replace(selection, verdict="found", probability=None) if named else selection
 
     def _agents(self) -> tuple[PickedAgent, ...]:
-        """The agents of the tools: those of named tools first, then as the text ranks them."""
+        """Returns the agents of the tools: those of named tools first, then as the text ranks them."""
         given = dict.fromkeys(agent for agent, _ in self.taken.values())
         of_named = [agent for agent, tool in self.taken.values() if tool.named]
         by_text = [agent.id for agent in self.alone.agents if agent.id in given]
@@ -251,7 +251,7 @@ class _RankedStep:
                 self.cut.setdefault(tool.id, budget.cut[tool.id])
 
     def _required(self, path: tuple[str, ...]) -> list[PickedTool]:
-        """The tools that the last tool of a path requires."""
+        """Returns the tools that the last tool of a path requires."""
         further = self.selector.required(path[-1]).values()
         return [self._tool((*path[:-1], *more), needed=True) for more in further]
 
@@ -271,7 +271,7 @@ class _RankedStep:
 def _resolved(
     selector: Selector, settings: SelectSettings, names: Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...], list[Cut]]:
-    """The tools and the skills among the names of a plan, and why the other names give nothing."""
+    """Returns the tools and the skills among the names of a plan, and why the other names give nothing."""
     catalog = selector.catalog
     tools: list[str] = []
     skills: list[str] = []

@@ -99,7 +99,7 @@ class PostgresFiles:
         self._versions.pop(name, None)
 
     def version(self, name: str) -> tuple[float, ...] | None:
-        """A time, at most a second old; while the database does not answer, the last known one holds."""
+        """Returns a time, at most a second old; while the database does not answer, the last known one holds."""
         when, version = self._versions.get(name, (0.0, None))
         if time.monotonic() > when:
             when = time.monotonic() + _UNREACHABLE_SECONDS

@@ -36,7 +36,7 @@ class Served:
 
 
 def served() -> Served:
-    """The catalog that the environment names; loaded and indexed on the first call only.
+    """Returns the catalog that the environment names; loaded and indexed on the first call only.
 
     Raises:
         CatalogError: The catalog cannot be read.
@@ -195,7 +195,7 @@ def _in_background(work: Callable[[threading.Event], None]) -> threading.Event:
 
 
 def _reload(registry: ToolRegistry, read: Callable[[], Loaded]) -> bool:
-    """Whether the catalog was reloaded."""
+    """Returns whether the catalog was reloaded."""
     try:
         registry.follow(read())
     except (CallsheetError, OSError) as error:

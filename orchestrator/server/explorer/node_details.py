@@ -75,12 +75,12 @@ class Id(Parameters):
 
 
 def neighbour(visible: VisibleCatalog, node: str, relation: str, words: str, *, unreviewed: bool = False) -> Json:
-    """An agent, a tool or a skill as a neighbour."""
+    """Returns an agent, a tool or a skill as a neighbour."""
     return {**visible.link(node), "relation": relation, "words": words, "unreviewed": unreviewed}
 
 
 def node(visible: VisibleCatalog, given: Id) -> Json:
-    """An agent, a tool or a skill.
+    """Returns an agent, a tool or a skill.
 
     Raises:
         UnknownNameError: There is none with this id, or it is hidden from the user.
@@ -93,7 +93,7 @@ def node(visible: VisibleCatalog, given: Id) -> Json:
 
 
 def capability(visible: VisibleCatalog, given: Id) -> Json:
-    """A capability, with the tools that have it or a narrower one.
+    """Returns a capability, with the tools that have it or a narrower one.
 
     Raises:
         UnknownNameError: It is not in the taxonomy.
@@ -200,7 +200,7 @@ def _agent(visible: VisibleCatalog, agent: Agent) -> Json:
 
 
 def _node(kind: NodeName, label: str, about: str, *groups: tuple[Side, str, Sequence[Json]], **more: Any) -> Json:
-    """A node with its groups of neighbours, of each the total number and the first of them."""
+    """Returns a node with its groups of neighbours, of each the total number and the first of them."""
     return {
         "label": shown_line(label),
         "kind": kind,
@@ -314,7 +314,7 @@ def search(visible: VisibleCatalog, given: Query) -> Json:
 
 
 def overview(visible: VisibleCatalog, *, runs: bool) -> Json:
-    """The catalog in numbers, as far as the user may see it.
+    """Returns the catalog in numbers, as far as the user may see it.
 
     ``dependencies`` are those that a person wrote or accepted, ``inferred`` all others; ``quarantined`` counts the
     changes of servers that somebody has to accept.
@@ -337,7 +337,7 @@ def overview(visible: VisibleCatalog, *, runs: bool) -> Json:
 
 
 def list_agents(visible: VisibleCatalog, given: AgentList) -> Json:
-    """A page of the list of agents: those with all these words in id, name or description, from ``start``."""
+    """Returns a page of the list of agents: those with all these words in id, name or description, from ``start``."""
     wanted = given.words.casefold().split()
     texts = ((agent, f"{agent.id} {agent.name} {agent.description}".casefold()) for agent in visible.catalog.agents)
     agents = [agent for agent, text in texts if all(word in text for word in wanted)]
@@ -347,7 +347,7 @@ def list_agents(visible: VisibleCatalog, given: AgentList) -> Json:
 
 
 def catalog_map(visible: VisibleCatalog) -> Json:
-    """The part of the catalog that a user may see, as numbers and names, in few bytes.
+    """Returns the part of the catalog that a user may see, as numbers and names, in few bytes.
 
     A tool is its name, the number of its agent, and 1 if it is a core tool; an edge the numbers of the tool and of the
     needed one, and its origin (0 declared or reviewed, 1 inferred, 2 observed); a skill its id and the numbers of the
@@ -385,7 +385,7 @@ def _picked(tool: PickedTool, selection: Selection, visible: VisibleCatalog) -> 
 
 
 def _why(known: Evidence | None) -> str:
-    """Why an agent was selected; because of its tools if it is not in the trace itself."""
+    """Returns why an agent was selected; because of its tools if it is not in the trace itself."""
     if known is None:
         return "by its tools"
     reasons = [] if known.cosine is None else [f"meaning {known.cosine:.2f} (#{known.cosine_rank})"]

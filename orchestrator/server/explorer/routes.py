@@ -50,7 +50,7 @@ def create_explorer(
     hosts: Sequence[str] = (),
     origins: Sequence[str] = (),
 ) -> Starlette:
-    """The explorer, as a stand-alone application or as ``http.app`` of a LangGraph server.
+    """Returns the explorer, as a stand-alone application or as ``http.app`` of a LangGraph server.
 
     Args:
         site: The catalog.
@@ -95,7 +95,7 @@ def create_explorer(
 
 
 def _reading(runs: bool) -> dict[str, Endpoint]:
-    """The endpoints about the catalog, by the last part of their address; all of them work in threads.
+    """Returns the endpoints about the catalog, by the last part of their address; all of them work in threads.
 
     Each raises ``ValidationError`` for invalid parameters, and ``UnknownNameError`` for something that does not exist
     or is hidden from the user.
@@ -123,7 +123,7 @@ def _threaded(form: type[_Form], answer: Callable[[VisibleCatalog, _Form], objec
 
 
 def page_files() -> tuple[str, ...]:
-    """Names of the page's further files."""
+    """Returns names of the page's further files."""
     return tuple(name for name in _files() if name != "explorer.html")
 
 
@@ -134,7 +134,7 @@ def _page(request: Request) -> Response:
 
 @cache
 def _files() -> Mapping[str, bytes]:
-    """All files, read once: the event loop must not wait for the disk."""
+    """Returns all files, read once: the event loop must not wait for the disk."""
     return {str(file.relative_to(_PAGE)): file.read_bytes() for file in _PAGE.rglob("*") if file.is_file()}
 
 
@@ -170,7 +170,7 @@ class _Public:
 
 
 def _guarded(site: Site, endpoint: Endpoint, everybody: User | None, key: str) -> _Handler:
-    """An endpoint that knows the user and what this user may see, and returns JSON, also for errors."""
+    """Returns an endpoint that knows the user and what this user may see, and returns JSON, also for errors."""
 
     async def handle(request: Request) -> Response:
         if everybody is None and "user" not in request.scope:
@@ -204,7 +204,7 @@ def _metrics(runs: Runs | None) -> Endpoint:
 
 
 def _json(value: Any, status: int = 200) -> Response:
-    """A response in ASCII, which keeps any text intact."""
+    """Returns a response in ASCII, which keeps any text intact."""
     plain = json.dumps(value, ensure_ascii=True, allow_nan=False)
     headers = {**HEADERS, "cache-control": "no-store"}
     return Response(plain, status, media_type="application/json", headers=headers)

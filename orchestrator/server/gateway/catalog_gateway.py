@@ -91,12 +91,12 @@ class CatalogResources:
         self._lock = threading.Lock()
 
     def catalog(self, user: User) -> Catalog:
-        """What a user may see."""
+        """Returns what a user may see."""
         whole, policy = self.registry.catalog, self.registry.policy
         return policy.view(whole, user).catalog if policy else whole
 
     def find(self, query: str, user: User) -> list[Tool]:
-        """The few that fit a query, best first; none if nothing fits. Blocks, and embeds what is new."""
+        """Returns the few that fit a query, best first; none if nothing fits. Blocks, and embeds what is new."""
         catalog = self.registry.catalog
         if not catalog.agents:
             return []
@@ -156,14 +156,17 @@ class QuestionRelay:
     async def run(
         self, call: Callable[[AskPerson], Coroutine[Any, Any, ToolMessage]], agent: str, user: User, *, asks: bool
     ) -> Answer:
-        """The answer of a call, which can ask the user, or the first question; ``asks``: its server may ask too."""
+        """Returns the answer of a call, which can ask the user, or the first question.
+
+        ``asks``: its server may ask too.
+        """
         running = _Running(agent, user, PROGRESS.get())
         with within(PROGRESS, running.report), within(ASK, running.ask_for_server) if asks else nullcontext():
             running.task = asyncio.create_task(call(running.ask))
         return await self._next(running)
 
     def waiting(self, waiting_id: str, user: User) -> Waiting:
-        """A question to this user that is not answered.
+        """Returns a question to this user that is not answered.
 
         Raises:
             SettingsError: There is none.
@@ -252,7 +255,7 @@ class Gateway:
             await asyncio.to_thread(self._sync.settled, left)
 
     def catalog(self, caller: Caller) -> Catalog:
-        """What the caller may see."""
+        """Returns what the caller may see."""
         return self._retriever.within(caller.user).catalog
 
     async def find(self, query: str, caller: Caller, *, agents: int = 5, tools: int = 10) -> Selection:
@@ -288,18 +291,18 @@ class Gateway:
         return CallLedger(self.registry.loaded.label, caller.user.id)
 
     def roster(self, caller: Caller) -> Roster:
-        """All agents that the caller may see, with the names of their tools."""
+        """Returns all agents that the caller may see, with the names of their tools."""
         return roster(self.catalog(caller))
 
     def common_roster(self) -> Roster | None:
-        """The roster for text that all clients are sent; None if the policy shows users different tools."""
+        """Returns the roster for text that all clients are sent; None if the policy shows users different tools."""
         policy, catalog = self.registry.policy, self.registry.catalog
         if policy is None:
             return roster(catalog)
         return None if policy.groups or policy.users else roster(policy.view(catalog, User()).catalog)
 
     def is_resource(self, tool_id: str) -> bool:
-        """Whether this is the id of a resource, a template or a prompt."""
+        """Returns whether this is the id of a resource, a template or a prompt."""
         return tool_id in self.resources.registry.catalog.tools and tool_id not in self.registry.catalog.tools
 
     async def call(self, tool_id: str, arguments: Mapping[str, Any], caller: Caller) -> Answer:
@@ -329,7 +332,7 @@ class Gateway:
     async def _supervised(
         self, bound: BoundTool, arguments: Mapping[str, Any], supervision: Supervision, ask: AskPerson
     ) -> ToolMessage:
-        """The answer of a tool, by the path of a worker's calls; a call that needs nobody is sent at once."""
+        """Returns the answer of a tool, by the path of a worker's calls; a call that needs nobody is sent at once."""
 
         async def send(request: ToolCallRequest) -> ToolMessage:
             answer: ToolMessage = await bound.ainvoke(request.tool_call)
@@ -361,7 +364,7 @@ class Gateway:
 
 
 def found_text(selection: Selection, catalog: Catalog, resources: Sequence[Tool] = (), *, names: str = "") -> str:
-    """A selection in one line per tool, skill, resource and prompt, best first of each kind.
+    """Returns a selection in one line per tool, skill, resource and prompt, best first of each kind.
 
     The names of all tools follow, if ``names`` has them; otherwise those of the agents found.
     """

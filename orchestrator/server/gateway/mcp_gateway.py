@@ -251,7 +251,7 @@ class GatewayServer:
         raise TypeError(type(given))
 
     async def _names(self, caller: Caller) -> str:
-        """The names of all tools, if they fit and the session was not sent them before; otherwise empty."""
+        """Returns the names of all tools, if they fit and the session was not sent them before; otherwise empty."""
         seen, listener = await asyncio.to_thread(self._gateway.roster, caller), self._listeners[caller.session]
         if not seen.whole or listener.told == seen.text:
             return ""
@@ -312,7 +312,7 @@ def _roster_text(seen: Roster) -> str:
 
 
 async def _elicited(waiting: Waiting, context: Context, caller: Caller) -> types.ElicitResult | None:
-    """The result of a question's form, from a client of the older protocol; None if it needs no person.
+    """Returns the result of a question's form, from a client of the older protocol; None if it needs no person.
 
     Raises:
         SettingsError: The call needs approval, and the client cannot ask.
@@ -359,13 +359,16 @@ def _medium(stored: Mapping[str, Any]) -> types.ImageContent | types.AudioConten
 
 
 def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
-    """Whether a client shows forms; one that names no modes of elicitation does."""
+    """Returns whether a client shows forms; one that names no modes of elicitation does."""
     able = capabilities.elicitation if capabilities else None
     return able is not None and (able.form is not None or able.url is None)
 
 
 def refusal(waiting: Waiting, user: User) -> str:
-    """Why a call is not made if the client cannot ask; empty for a question that has an answer without a person."""
+    """Returns why a call is not made if the client cannot ask.
+
+    Empty for a question that has an answer without a person.
+    """
     asked = waiting.question
     if asked["type"] != "tool_approval":
         return ""
@@ -376,7 +379,7 @@ def refusal(waiting: Waiting, user: User) -> str:
 
 
 def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
-    """The answer to a question, from the result of its form; whoever declines or dismisses it refuses."""
+    """Returns the answer to a question, from the result of its form; whoever declines or dismisses it refuses."""
     asked = waiting.question
     given = answer if isinstance(answer, types.ElicitResult) else types.ElicitResult(action="cancel")
     if asked["type"] == SERVER_QUESTION:
@@ -395,13 +398,13 @@ def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
 
 
 def _choices(asked: Mapping[str, Any]) -> dict[str, str]:
-    """The choices of a question, each with its title."""
+    """Returns the choices of a question, each with its title."""
     able = {*flat(asked)["decisions"], *([_ALWAYS] if asked.get("always") else [])}
     return {word: title for word, title in _TITLES[asked["type"]].items() if word in able}
 
 
 def form_of(waiting: Waiting) -> types.ElicitRequestFormParams:
-    """The question as a form with one choice and a remark.
+    """Returns the question as a form with one choice and a remark.
 
     A form has no place for arguments, so the answer cannot change them.
     """

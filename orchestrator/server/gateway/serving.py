@@ -54,13 +54,13 @@ _SECONDS = 10.0
 
 
 def one_client() -> Identify:
-    """The one client of standard input and output, who is anonymous."""
+    """Returns the one client of standard input and output, who is anonymous."""
     caller = Caller(uuid.uuid4().hex)
     return lambda context: caller
 
 
 def http_client(context: ServerRequestContext[Any, Any]) -> Caller:
-    """A client over HTTP, by its token and its session.
+    """Returns a client over HTTP, by its token and its session.
 
     Clients of the newer protocol have no session; their calls share one session per user with the servers behind.
     """
@@ -80,7 +80,7 @@ def http_app(
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
 ) -> Starlette:
-    """A web app that serves the gateway over streamable HTTP, at ``/mcp``, and takes answers to sign-ins.
+    """Returns a web app that serves the gateway over streamable HTTP, at ``/mcp``, and takes answers to sign-ins.
 
     Requests for foreign host names, from foreign pages, and without a valid token are refused; if there are no
     ``tokens``, nobody is asked for one. ``url`` is the address as clients know it, ``issuer`` the authorization server
@@ -172,7 +172,7 @@ class TokenFile:
         self._read()
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """The user of a token; None for an unknown or expired one."""
+        """Returns the user of a token; None for an unknown or expired one."""
         try:
             await to_thread.run_sync(self._read)
         except SettingsError:
@@ -220,7 +220,7 @@ class IssuedTokens:
         self._limiter = CapacityLimiter(4)  # a slow server must not hold all threads of the gateway
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """The user of a token; None for one that is invalid, expired, or issued by or for somebody else."""
+        """Returns the user of a token; None for one that is invalid, expired, or issued by or for somebody else."""
         if token.count(".") != 2:
             return None
         return await to_thread.run_sync(self._verified, token, limiter=self._limiter)
@@ -266,7 +266,7 @@ class IssuedTokens:
 
 
 def user_of_token(token: AccessToken | None) -> User:
-    """The user for the policy; anonymous without a token."""
+    """Returns the user for the policy; anonymous without a token."""
     if token is None or (token.expires_at is not None and token.expires_at <= time.time()):
         return User()
     return user_of({"identity": token.subject, "groups": (token.claims or {}).get("groups")}, token.scopes)

@@ -38,7 +38,7 @@ _MOST_ENDED = 8
 
 
 def _snapshot(saved: CheckpointTuple) -> RunSnapshot:
-    """A checkpoint, with the results of the steps that ended while others wait."""
+    """Returns a checkpoint, with the results of the steps that ended while others wait."""
     values, asked = dict(saved.checkpoint["channel_values"]), list[Interrupt]()
     for _, channel, value in saved.pending_writes or ():
         if channel == "__interrupt__":
@@ -67,15 +67,15 @@ class LocalRuns:
         self._runs: dict[str, tuple[LiveRun, asyncio.Task[None]]] = {}  # the last one of each thread
 
     async def recent(self, request: Request) -> Sequence[Thread]:
-        """The user's last threads, the latest first."""
+        """Returns the user's last threads, the latest first."""
         return [await self._thread(name) for name in self._threads.names()[:MOST_RUNS]]
 
     async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
-        """The history of a thread, the latest state first; empty if there is no such thread."""
+        """Returns the history of a thread, the latest state first; empty if there is no such thread."""
         return await self._snapshots(thread, MOST_SNAPSHOTS) if thread in self._threads.names() else []
 
     async def last(self, thread: str) -> RunSnapshot:
-        """The last state of a thread."""
+        """Returns the last state of a thread."""
         return next(iter(await self._snapshots(thread, 1)), RunSnapshot({}, ""))
 
     async def _thread(self, name: str) -> Thread:
@@ -116,7 +116,7 @@ class LocalRuns:
             await asyncio.wait([task])
 
     async def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
-        """The run of a thread as it goes (``LiveRun.states``); empty if none goes on."""
+        """Yields the run of a thread as it goes (``LiveRun.states``); empty if none goes on."""
         if thread in self._runs:
             live, _ = self._runs[thread]
             async for snapshot in live.states():

@@ -58,13 +58,13 @@ class RunSnapshot:
 
 
 def is_echo(values: Mapping[str, Any]) -> bool:
-    """Whether a state is that of an answered request, to which the next one was added."""
+    """Returns whether a state is that of an answered request, to which the next one was added."""
     messages = values.get("messages") or ()
     return bool(values.get("usage") and messages) and field_of([*messages][-1], "type") == "human"
 
 
 def field_of(message: Any, name: str) -> Any:
-    """A field of a message, which is an object here and plain values from a server."""
+    """Returns a field of a message, which is an object here and plain values from a server."""
     return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
 
 
@@ -104,7 +104,10 @@ class LiveRun:
         return replace(self._snapshot, values=told, draft=self._draft)
 
     async def states(self) -> AsyncIterator[RunSnapshot]:
-        """The run as it goes, until it ends or waits for a person; a slow reader misses states, but not the last."""
+        """Yields the run as it goes, until it ends or waits for a person.
+
+        A slow reader misses states, but not the last.
+        """
         while True:
             changed, snapshot = self._changed, self.snapshot
             yield snapshot
@@ -195,7 +198,7 @@ _STATUS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknow
 
 
 def runs_of(visible: VisibleCatalog, history: Iterable[RunSnapshot]) -> list[Json]:
-    """The requests of one thread, the latest first.
+    """Returns the requests of one thread, the latest first.
 
     Args:
         visible: What the user may see: steps with hidden agents or tools keep only their place in the plan.
@@ -287,7 +290,7 @@ def _roles(by_role: Mapping[str, Any]) -> list[Json]:
 
 
 def picture_of(visible: VisibleCatalog, history: Sequence[RunSnapshot], name: str) -> Json:
-    """A picture that a call of the thread has returned, in base64; reads the file.
+    """Returns a picture that a call of the thread has returned, in base64; reads the file.
 
     A client may write any path into a state, so only files of the store of results are read, and only pictures.
     ``UnknownNameError``: there is none of this name that the user may see.
@@ -305,17 +308,17 @@ def picture_of(visible: VisibleCatalog, history: Sequence[RunSnapshot], name: st
 
 
 def run_answered(last: RunSnapshot) -> bool:
-    """Whether a run has its answer."""
+    """Returns whether a run has its answer."""
     return bool(_answer(last.values.get("messages") or ()))
 
 
 def question_views(visible: VisibleCatalog, interrupt: str, value: Any) -> list[Json]:
-    """What waits for a person in an interrupt: a question for each call that it is about, otherwise one."""
+    """Returns what waits for a person in an interrupt: a question for each call that it is about, otherwise one."""
     return [_question_view(visible, interrupt, place, one) for place, one in enumerate(each_call(value))]
 
 
 def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: Any) -> Json:
-    """A question that waits for a person; without its content if it is about a tool that the user may not see.
+    """Returns a question that waits for a person; without its content if it is about a tool that the user may not see.
 
     ``interrupt`` is the id by which it is answered, with the decisions on all its calls in the order of their places;
     ``kind`` is ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of another agent;
@@ -359,7 +362,7 @@ def _content(asked: Mapping[str, Any]) -> Json:
 
 
 def _fields(properties: Mapping[str, Any]) -> Json:
-    """The missing values by name: what each is about, and the choices as text if there are only some."""
+    """Returns the missing values by name: what each is about, and the choices as text if there are only some."""
     fields: Json = {}
     for name, schema in properties.items():
         spec = schema if isinstance(schema, Mapping) else {}
@@ -374,7 +377,7 @@ def _fields(properties: Mapping[str, Any]) -> Json:
 
 
 def _question(asked: Mapping[str, Any]) -> str:
-    """The question to the user, if it is one about the request, or of another agent."""
+    """Returns the question to the user, if it is one about the request, or of another agent."""
     return str(asked["args"]["question"] if asked.get("type") == KIND else asked.get("question") or "")
 
 
@@ -385,7 +388,7 @@ def _step(
     picked: Mapping[str, Any],
     usage: Json | None,
 ) -> Json:
-    """A step of a plan with its result and its selected tools, which are empty before it has them.
+    """Returns a step of a plan with its result and its selected tools, which are empty before it has them.
 
     ``status`` is that of ``StepResult``, or ``waiting``, ``running``, ``needs_approval``.
     """
@@ -464,7 +467,7 @@ def _lines(values: Any) -> list[str]:
 
 
 def _answer(messages: Sequence[Any]) -> str:
-    """The text of the last message if it is an answer."""
+    """Returns the text of the last message if it is an answer."""
     if not messages or field_of(messages[-1], "type") != "ai":
         return ""
     content = field_of(messages[-1], "content")

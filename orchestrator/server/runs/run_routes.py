@@ -76,7 +76,7 @@ class RunChecks:
 
 
 async def _read(receive: Receive) -> list[Message]:
-    """The parts of a body; only the first ones if it is very long."""
+    """Returns the parts of a body; only the first ones if it is very long."""
     messages: list[Message] = []
     size, more = 0, True
     while more and size <= _MOST_BYTES:
@@ -87,7 +87,7 @@ async def _read(receive: Receive) -> list[Message]:
 
 
 def _payloads(messages: list[Message]) -> list[Mapping[str, Any]]:
-    """The parsed requests; empty if the server itself will refuse the body."""
+    """Returns the parsed requests; empty if the server itself will refuse the body."""
     try:
         given = json.loads(b"".join(message.get("body", b"") for message in messages))
     except (ValueError, RecursionError):
@@ -107,7 +107,7 @@ async def _problem(request: Request, named: Mapping[str, str | None], payload: M
 
 
 async def _unknown_settings(request: Request, assistant: str, context: Mapping[str, Any]) -> str:
-    """Options that the graph does not know, if its schema allows no others."""
+    """Returns options that the graph does not know, if its schema allows no others."""
 
     async def schema(client: LangGraphClient) -> Any:
         named = [] if _UUID.fullmatch(assistant) else await client.assistants.search(graph_id=assistant, limit=1)
@@ -122,7 +122,10 @@ async def _unknown_settings(request: Request, assistant: str, context: Mapping[s
 
 
 async def _unknown_question(request: Request, thread: str, resume: Any) -> str:
-    """Why an answer without an id is for none of the questions that wait; empty if it is for one, or has ids."""
+    """Returns why an answer without an id is for none of the questions that wait.
+
+    Empty if it is for one, or has ids.
+    """
     if is_by_id(resume):
         return ""
 
@@ -154,7 +157,7 @@ class Resume(_Thread):
 
 
 def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]:
-    """The endpoints of runs that only read, and those with a body, by the last part of their address."""
+    """Returns the endpoints of runs that only read, and those with a body, by the last part of their address."""
 
     async def threads(visible: VisibleCatalog, request: Request) -> object:
         return [*await runs.recent(request)]
@@ -195,7 +198,7 @@ def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]
 
 
 def _checked_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], given: Resume) -> dict[str, Any]:
-    """The answers by the ids of their questions, with the values that texts of a form stand for.
+    """Returns the answers by the ids of their questions, with the values that texts of a form stand for.
 
     Raises:
         RefusedError: A question does not wait, is not for this user, or a value does not fit.
@@ -216,7 +219,10 @@ def _checked_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], gi
 
 
 def with_values(asked: Any, answer: Any) -> Any:
-    """The answer to a question for missing values, from the texts that a person wrote; any other answer as it is."""
+    """Returns the answer to a question for missing values, from the texts that a person wrote.
+
+    Any other answer as it is.
+    """
     wanted = flat(asked)
     match answer:
         case {"values": Mapping() as texts} if wanted.get("type") == NEEDS_INPUT:
@@ -237,7 +243,7 @@ def _thread_of(request: Request) -> str:
 
 
 async def _events(visible: VisibleCatalog, snapshots: AsyncIterator[RunSnapshot]) -> AsyncIterator[str]:
-    """The latest state, at most ten times a second."""
+    """Yields the latest state, at most ten times a second."""
     async for snapshot in snapshots:
         yield f"event: run\ndata: {json.dumps(await run_in_threadpool(run_of, visible, snapshot))}\n\n"
         await asyncio.sleep(_PAUSE)

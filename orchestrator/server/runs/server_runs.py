@@ -52,7 +52,7 @@ class ServerRuns:
     """
 
     async def recent(self, request: Request) -> Sequence[Thread]:
-        """The last threads."""
+        """Returns the last threads."""
         found = await allowed(
             request,
             lambda client: client.threads.search(
@@ -75,12 +75,12 @@ class ServerRuns:
         ]
 
     async def history(self, request: Request, thread: str) -> Sequence[RunSnapshot]:
-        """The history of a thread."""
+        """Returns the history of a thread."""
         found = await allowed(request, lambda client: client.threads.get_history(thread, limit=MOST_SNAPSHOTS))
         return [snapshot_of(state) for state in found or ()]
 
     async def waiting(self, request: Request) -> int | None:
-        """Number of pending questions in all threads; None if the viewer may not know."""
+        """Returns number of pending questions in all threads; None if the viewer may not know."""
         found = await allowed(
             request,
             lambda client: client.threads.search(
@@ -127,7 +127,7 @@ class ServerRuns:
         await _done(request, stop)
 
     async def watch(self, request: Request, thread: str) -> AsyncIterator[RunSnapshot]:
-        """The run of a thread as it goes."""
+        """Yields the run of a thread as it goes."""
         runs: Any = await allowed(request, lambda client: client.runs.list(thread, limit=1))
         if not runs or runs[0]["status"] not in _GOING:
             return
@@ -151,7 +151,7 @@ class ServerRuns:
             live.fail(f"{type(error).__name__}: {error}")
 
     async def _before(self, client: LangGraphClient, thread: str, run: Mapping[str, Any]) -> RunSnapshot:
-        """The state at which a run continues, or its request."""
+        """Returns the state at which a run continues, or its request."""
         given = (run.get("kwargs") or {}).get("input")
         if isinstance(given, Mapping) and given.get("messages"):
             return RunSnapshot({"request": str(given["messages"][-1].get("content", ""))}, "")
@@ -160,7 +160,7 @@ class ServerRuns:
 
 
 def snapshot_of(state: Mapping[str, Any]) -> RunSnapshot:
-    """A state of a thread, with the results of the steps that ended while others wait."""
+    """Returns a state of a thread, with the results of the steps that ended while others wait."""
     values, asked = dict(state["values"]) if isinstance(state["values"], Mapping) else {}, list[Interrupt]()
     for task in state.get("tasks") or ():
         asked += [Interrupt(one.get("value"), id=str(one["id"])) for one in task.get("interrupts") or ()]
@@ -170,7 +170,7 @@ def snapshot_of(state: Mapping[str, Any]) -> RunSnapshot:
 
 
 async def _done(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]) -> T:
-    """What the server answers.
+    """Returns what the server answers.
 
     Raises:
         RefusedError: It refuses; the message is the server's own.
@@ -192,7 +192,7 @@ def _why(response: Any) -> str:
 
 
 async def allowed(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]) -> T | None:
-    """The server's answer to this user; None if the user may not see it."""
+    """Returns the server's answer to this user; None if the user may not see it."""
     import httpx
 
     async with client_of(request) as client:
