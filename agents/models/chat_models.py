@@ -45,7 +45,7 @@ def chat_model(name: str, *, max_tokens: int | None = None) -> BaseChatModel:
 
     Its calls have at most ``max_tokens`` output tokens, by default as many as the provider allows.
 
-    Example:
+    Examples:
         >>> chat_model("openai:gpt-5-mini", max_tokens=8_000)
 
     Raises:

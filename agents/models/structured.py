@@ -74,7 +74,7 @@ async def structured(
         messages: The conversation.
         beside: Tools by which the model may look something up before it answers, where it calls tools.
 
-    Example:
+    Examples:
         >>> draft, usage = await structured(model, PlanDraft, [HumanMessage("Book a table for two")])
 
     Raises:

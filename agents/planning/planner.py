@@ -130,7 +130,7 @@ async def decompose(
     Raises:
         TooManyStepsError: The request needs more than ``max_steps`` steps.
 
-    Example:
+    Examples:
         >>> plan = await decompose("Convert 3 miles to km and mail it to Ann", model, catalog)
         >>> [step.tools for step in plan.steps]
         [('units/convert',), ('mail/send',)]

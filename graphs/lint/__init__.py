@@ -50,7 +50,7 @@ def lint(
 ) -> tuple[Finding, ...]:
     """Returns the findings in a catalog, by rule and then in the order of the catalog.
 
-    Example:
+    Examples:
         >>> for finding in lint("manifests/"):
         ...     print(finding.severity, finding.tool, finding.message)
 

@@ -53,7 +53,7 @@ class Rule:
 def rule(name: str, severity: Severity, about: str) -> Callable[[Look], Rule]:
     """Decorates a check, and makes a rule of it.
 
-    Example:
+    Examples:
         >>> @rule("long-name", Severity.INFO, "The name of a tool has more than 40 characters.")
         ... def long_name(subject: Subject) -> Iterator[Remark]:
         ...     for tool in subject.catalog.tools.values():

@@ -72,7 +72,7 @@ def load(
 ) -> Loaded:
     """Loads catalogs of any kind and joins them.
 
-    Example:
+    Examples:
         >>> loaded = load("mcp.json", "manifests/")
         >>> loaded.catalog.tools["weather/forecast"].description
 

@@ -85,7 +85,7 @@ def shown(text: str, *, most: int | None = LONGEST_TEXT) -> str:
     Legitimate joiners and selectors (Persian, Indic scripts, emoji) stay. The text is not normalized: clean text of
     this length is returned unchanged. With ``most=None``, nothing is cut.
 
-    Example:
+    Examples:
         >>> shown("Adds\\u200b two\\x1b[8m numbers")
         'Adds two numbers'
     """
