@@ -132,8 +132,8 @@ async def decompose(
 
     Examples:
         >>> plan = await decompose("Convert 3 miles to km and mail it to Ann", model, catalog)
-        >>> [step.tools for step in plan.steps]
-        [('units/convert',), ('mail/send',)]
+        >>> plan.steps[0].tools
+        ('units/convert',)
     """
     corrected = False
 
