@@ -7,7 +7,6 @@ the call, and no call is repeated when a run is resumed: nothing before it is ru
 
 from __future__ import annotations
 
-import asyncio
 import builtins
 import json
 import keyword
@@ -323,8 +322,7 @@ async def _foresee(
     Calls that only read are made, once, as far as they read nothing that an effect before them may have changed.
     """
     review, tool, ahead = program.review, program.functions[at.function], [*state.get("ahead", [])]
-    decided = [one["mark"] for one in state.get("decided", [])]
-    if review is None or review.mark(tool, call["args"]) in decided or not await _is_asked(review, tool, call["args"]):
+    if review is None or not await _asks_now(review, tool, call["args"], state):
         return [], ahead
     foreseen = [{"function": at.function, "args": call["args"]}]
     changed, made = {tool.agent}, len(state["answers"]) + len(ahead) + 1
@@ -332,8 +330,7 @@ async def _foresee(
     values: Sequence[Mapping[str, Any]] = [{"return_value": text} for text in _PLACEHOLDERS]
     while len(foreseen) < _MOST_FORESEEN and made < program.most:
         made += 1
-        steps = (sandbox.proceed(run.snapshot, value) for run, value in zip(runs, values, strict=True))
-        runs = await asyncio.gather(*steps)
+        runs = await sandbox.proceed_each(runs, values)
         one = runs[0]
         if not _at_one_call(runs):
             break
@@ -349,14 +346,28 @@ async def _foresee(
             continue
         if tool.agent in changed:
             break
-        read = _called(program, one, f"{call['id']}_ahead_{len(ahead)}")
-        answer = await program.send(read, tool, None)
-        if not isinstance(answer, ToolMessage):
+        read = await _read_ahead(program, one, tool, f"{call['id']}_ahead_{len(ahead)}")
+        if read is None:
             break
-        ahead.append({"tool": tool.id, "agent": tool.agent, "call": read, "answer": answer})
-        values = [_value(answer)] * len(runs)
+        ahead.append(read)
+        values = [_value(read["answer"])] * len(runs)
     # One call is asked about by itself, where a person may also change it.
     return (foreseen if len(foreseen) > 1 else []), ahead
+
+
+async def _asks_now(review: ProgramReview, tool: BoundTool, args: Mapping[str, Any], state: ProgramState) -> bool:
+    """Returns whether a person is asked about a call on which nobody has decided."""
+    decided = [one["mark"] for one in state.get("decided", [])]
+    return review.mark(tool, args) not in decided and await _is_asked(review, tool, args)
+
+
+async def _read_ahead(program: Program, at: Pause, tool: BoundTool, call_id: str) -> dict[str, Any] | None:
+    """Makes a call that only reads; returns it with its answer, or None if the answer is no message."""
+    call = _called(program, at, call_id)
+    answer = await program.send(call, tool, None)
+    if not isinstance(answer, ToolMessage):
+        return None
+    return {"tool": tool.id, "agent": tool.agent, "call": call, "answer": answer}
 
 
 def _at_one_call(runs: Sequence[Pause]) -> bool:

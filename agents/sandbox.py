@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +77,11 @@ class Sandbox:
             return await at.resume(clean(dict(answer)))
 
         return await self._run(begin, printed)
+
+    async def proceed_each(self, runs: Sequence[Pause], answers: Sequence[Mapping[str, Any]]) -> Sequence[Pause]:
+        """Continues several stored programs side by side, each with its answer, as ``proceed`` does."""
+        proceeding = [self.proceed(run.snapshot, answer) for run, answer in zip(runs, answers, strict=True)]
+        return await asyncio.gather(*proceeding)
 
     async def _run(self, begin: Callable[[Any, Any], Awaitable[Any]], printed: int = 0) -> Pause:
         pool = await asyncio.to_thread(_pool)  # an import reads files, and so does the search for the binary

@@ -7,18 +7,18 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AnyMessage, ToolMessage
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from callsheet.agents.calls.review import TOOK_EFFECT
 from callsheet.agents.calls.tool_result import artifact_of
-from callsheet.agents.registry.binding import BoundTool
+from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import without_secrets
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.trust.open_calls import CallLedger, OpenCall, Verdict
@@ -214,3 +214,11 @@ def open_calls_told(ledger: CallLedger | None, tool_ids: Collection[str]) -> str
         return ""
     lines = [f"- {one.tool_id}: a call {one.told}." for one in found]
     return "\n".join([_HEADING, *lines]) if lines else ""
+
+
+def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> str:
+    """Returns the calls of a worker with an unknown outcome, and what to do about them; empty if there are none."""
+    unrepeatable = {RUN_PROGRAM, *(name for name, tool in tools.items() if not tool.repeatable)}
+    said = [m.text for m in messages if artifact_of(m).get("effect") == "unknown" and m.name in unrepeatable]
+    why = "The outcome is unknown: the call is not repeated until a person has checked whether it took effect."
+    return "\n".join((*said, why)) if said else ""

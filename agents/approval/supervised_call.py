@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NotRequired, cast
 
 from langchain.agents.middleware import ToolCallRequest
-from langchain_core.messages import AnyMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
@@ -36,7 +36,7 @@ from callsheet.agents.calls.review import (
 )
 from callsheet.agents.calls.run_claim import Claim, checkpointer, sole_run
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
-from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
+from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.registry.tool_registry import AGREED, Assurance, ToolRegistry
 from callsheet.agents.safety.arguments import Fit, fit_of
 from callsheet.agents.safety.secrets import LostSecretError
@@ -162,25 +162,33 @@ class SupervisedCall:
             about["always"] = self.remembers or None
         shown = review_request(kind, name, args, self.description(kind, why, **more), words, **about)
         form = review_answers(name, words, shown_form(bound.form.plain), always=approval and self.remembers)
-        said = interrupt(shown, response_schema=form)
-        asked, self.asked = self.asked, ""
-        if not asked:  # an answer without an id, whose own question nobody asks any more, comes to whoever asks next
-            raise AnswerError("the last answer was for another question: look at this call")
-        if asked != mark:
-            raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
-        answer = read_decision(said, name, words)
+        given = interrupt(shown, response_schema=form)
+        self._check_asked(mark)
+        answer = read_decision(given, name, words)
         if answer.hash not in (None, mark):
             raise AnswerError("the answer has the hash of another call: look at this one again")
         if answer.always and not (approval and answer.type == "approve" and self.remembers):
             raise AnswerError('"always" is not offered here: approve without it')
         if answer.args is not None:
-            if trouble := inexact(answer.args):
-                raise AnswerError(trouble)
-            secrets, tool = supervision.secrets, self.registry.catalog.tools.get(bound.id)
-            given = secrets.opened(bound.form.plain, answer.args)
-            if tool and (trouble := fit_of(tool.input_schema, given).misfit):
-                raise AnswerError(secrets.hidden(trouble))
+            self._check_edited(answer.args)
         return answer, mark
+
+    def _check_asked(self, mark: str) -> None:
+        """Raises an ``AnswerError`` if the question that was answered is not about the call as it is now."""
+        asked, self.asked = self.asked, ""
+        if not asked:  # an answer without an id, whose own question nobody asks any more, comes to whoever asks next
+            raise AnswerError("the last answer was for another question: look at this call")
+        if asked != mark:
+            raise AnswerError("the tool's definition has changed since this was asked: look at the call again")
+
+    def _check_edited(self, args: Mapping[str, Any]) -> None:
+        """Raises an ``AnswerError`` if arguments that a person has edited cannot be sent exactly, or do not fit."""
+        if problem := inexact(args):
+            raise AnswerError(problem)
+        secrets, tool = self.supervision.secrets, self.registry.catalog.tools.get(self.bound.id)
+        opened = secrets.opened(self.bound.form.plain, args)
+        if tool and (problem := fit_of(tool.input_schema, opened).misfit):
+            raise AnswerError(secrets.hidden(problem))
 
     def description(self, kind: Kind, why: str, *, sent: bool = True, open_call: str | None = None) -> str:
         """Returns what a person reads first about a call."""
@@ -489,11 +497,3 @@ def _asked(before: StateSnapshot) -> tuple[str, bool]:
     waiting = [found.value for task in before.tasks for found in task.interrupts]
     marks = [value["hash"] for value in waiting if isinstance(value, dict) and isinstance(value.get("hash"), str)]
     return (marks[0] if marks else ""), bool(waiting)
-
-
-def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> str:
-    """Returns the calls of a worker with an unknown outcome, and what to do about them; empty if there are none."""
-    unrepeatable = {RUN_PROGRAM, *(name for name, tool in tools.items() if not tool.repeatable)}
-    said = [m.text for m in messages if artifact_of(m).get("effect") == "unknown" and m.name in unrepeatable]
-    why = "The outcome is unknown: the call is not repeated until a person has checked whether it took effect."
-    return "\n".join((*said, why)) if said else ""

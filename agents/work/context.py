@@ -109,31 +109,38 @@ def folders_of(registry: ToolRegistry, agent: str) -> tuple[str, ...]:
 
 
 def place_of(steps: Sequence[Step], plan: Plan, results: Mapping[str, StepResult], *, revised: bool = False) -> str:
-    """The steps of a worker as its outline, within the plan if others do some of it; empty for a plan of one step.
+    """Returns the outline of a worker: its steps, within the plan if others do some of it.
 
-    Of a plan that was ``revised``, a part may have been done before.
-
-    Of the items of a list, the worker sees only its own.
+    It is empty for a plan of one step. Of a plan that was ``revised``, a part may have been done before.
     """
     own = {step.id for step in steps}
-    if own == {step.id for step in plan.steps} and not (plan.open or revised):
-        if len(steps) == 1:
-            return ""
+    does_all = own == {step.id for step in plan.steps} and not (plan.open or revised)
+    if does_all and len(steps) == 1:
+        return ""
+    if does_all:
         lines = ["Its steps:", plan_lines(plan.steps, whole=own)]
     else:
-        lead = steps[0]
-        items = [one.id for one in plan.steps if one.item and one.for_each == lead.for_each] if lead.item else []
-        marks = {name: f" [{result.status}]" for name, result in results.items()} | dict.fromkeys(own, " <- yours")
-        told = (step for step in plan.steps if step.id in own or step.id not in items)
-        lines = [_OPEN if plan.open else _OTHERS, plan_lines(told, marks, whole=own)]
-        if items:
-            lines.append(f"Yours is item {1 + items.index(lead.id)} of {len(items)} of the result of {lead.for_each}.")
+        lines = _part_of_plan(steps[0], own, plan, results)
     how = "as data" if len(steps) == 1 else "as its data in steps"
     for step in plan.steps:
         source = source_of(step.for_each, own)
         if step.for_each and not step.item and source in own:
             lines.append(f"Step {source} must give the list for step {step.id}: call finish with the items {how}.")
     return "\n".join(lines)
+
+
+def _part_of_plan(lead: Step, own: Collection[str], plan: Plan, results: Mapping[str, StepResult]) -> list[str]:
+    """Returns the lines of a plan of which a worker does a part; of the items of a list, it sees only its own."""
+    items: list[str] = []
+    if lead.item:
+        items = [one.id for one in plan.steps if one.item and one.for_each == lead.for_each]
+    marks = {name: f" [{result.status}]" for name, result in results.items()}
+    marks |= dict.fromkeys(own, " <- yours")
+    visible = [step for step in plan.steps if step.id in own or step.id not in items]
+    lines = [_OPEN if plan.open else _OTHERS, plan_lines(visible, marks, whole=own)]
+    if items:
+        lines.append(f"Yours is item {1 + items.index(lead.id)} of {len(items)} of the result of {lead.for_each}.")
+    return lines
 
 
 def plan_lines(steps: Iterable[Step], marks: Mapping[str, str] | None = None, *, whole: Collection[str] = ()) -> str:

@@ -24,9 +24,10 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.config import get_stream_writer
 
 from callsheet.agents.approval.call_order import in_order
+from callsheet.agents.approval.call_record import in_doubt
 from callsheet.agents.approval.program_review import ProgramReview
 from callsheet.agents.approval.questions import missing_values
-from callsheet.agents.approval.supervised_call import Answer, Approval, Send, in_doubt, supervised
+from callsheet.agents.approval.supervised_call import Answer, Approval, Send, supervised
 from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.calls.plan import GAVE, Call, ResultValueError, Status, StepResult, resolved, value_of
 from callsheet.agents.calls.run_claim import checkpointer, sole_run

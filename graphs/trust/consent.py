@@ -94,7 +94,7 @@ def check_agreed(
     yes: bool = False,
     commands: Sequence[str] | None = None,
 ) -> frozenset[str]:
-    """The servers whose present command has stored consent; all their commands may run, all folders may be read.
+    """Returns the servers whose present command has stored consent; all their commands may run.
 
     ``where`` is the file that they come from, ``commands`` are those that the policy allows; None: any. ``yes``
     consents to all of them, as ``CALLSHEET_YES`` does.
@@ -103,11 +103,8 @@ def check_agreed(
         TrustError: A command has no consent, or the policy forbids it; the message shows each.
     """
     starts = starts_of(servers)
-    allowed = ("*",) if commands is None else commands
-    runs = (start for start in starts if start.folder)
-    if forbidden := [start for start in runs if not _is_allowed(start, allowed)]:
-        cure = _IN_FRONT if any(start.settings for start in forbidden) else ""
-        raise TrustError(f"{where} would start commands that the policy does not allow:\n{_lines(forbidden)}{cure}")
+    if commands is not None:
+        _check_policy([start for start in starts if start.folder], where, commands)
     known = Agreements().known()
     new = [start for start in starts if start.digest not in known]
     if new and not (yes or yes_from_environment()):
@@ -117,6 +114,15 @@ def check_agreed(
             "In Python, use yes=True; elsewhere, CALLSHEET_YES=1"
         )
     return frozenset(start.agent for start in starts if start.digest in known)
+
+
+def _check_policy(commands: Sequence[Start], where: str, allowed: Sequence[str]) -> None:
+    """Raises a ``TrustError`` that shows each command that matches no pattern of the policy."""
+    forbidden = [start for start in commands if not _is_allowed(start, allowed)]
+    if not forbidden:
+        return
+    cure = _IN_FRONT if any(start.settings for start in forbidden) else ""
+    raise TrustError(f"{where} would start commands that the policy does not allow:\n{_lines(forbidden)}{cure}")
 
 
 def _is_allowed(start: Start, patterns: Sequence[str]) -> bool:
