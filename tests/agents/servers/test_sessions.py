@@ -278,29 +278,34 @@ async def _thread() -> str:
 @pytest.mark.parametrize("inside", [True, False])
 def test_whoever_is_cancelled_cancels_the_work_and_does_not_wait(inside: bool) -> None:
     loop, told = BackgroundLoop("under-test"), list[str]()
-    cleaned = threading.Event()
+    started, went_on, cleaned = threading.Event(), threading.Event(), threading.Event()
 
     async def slow() -> None:
+        started.set()
         try:
             await asyncio.sleep(60)
         except asyncio.CancelledError:
-            await asyncio.sleep(0.05)
+            # It cleans up for as long as its caller needs to go on: nobody waits for that.
+            while not went_on.is_set():
+                await asyncio.sleep(0.001)
             told.append("cleaned")
             cleaned.set()
             raise
 
     async def caller() -> None:
         task = asyncio.create_task(loop.awaited(slow()))
-        await asyncio.sleep(0.05)
+        while not started.is_set():
+            await asyncio.sleep(0.001)
         for _ in range(3):
             task.cancel()
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0)
         with pytest.raises(asyncio.CancelledError):
             await task
         told.append("went on")
+        went_on.set()
 
-    loop.blocking(caller(), 5) if inside else asyncio.run(caller())
-    assert cleaned.wait(5)
+    loop.blocking(caller(), 30) if inside else asyncio.run(caller())
+    assert cleaned.wait(30)
     assert told == ["went on", "cleaned"]
 
 
