@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import PurePath
@@ -53,40 +53,84 @@ def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
     tools, only those with the same words in name and description are alike.
     """
     tools = list(loaded.catalog.tools.values())
-    vectors = None if vectors is None or len(tools) > _MOST else _unit(vectors)
-    system = {agent.id: _system_of(agent, loaded.connections.get(agent.id)) for agent in loaded.catalog.agents}
-    number = {name: n for n, name in enumerate(dict.fromkeys(system.values()))}
-    of = np.array([number[system[tool.agent]] for tool in tools], np.intp)
-    trusted = {number[system[agent]] for agent in loaded.trusted}
-    place = dict.fromkeys(number.values(), 0)
-    place |= {number[system[agent]]: when for agent, when in loaded.places.items() if agent in system}
-    pairs = [*_equal(tools, of), *_named_after(tools, of), *(() if vectors is None else _alike(vectors, of))]
+    if vectors is not None:
+        vectors = _unit(vectors) if len(tools) <= _MOST else None
+    number = _system_numbers(loaded)
+    of = np.array([number[tool.agent] for tool in tools], np.intp)
+    trusted = {number[agent] for agent in loaded.trusted}
+    place = _places(loaded, number)
+    pairs = [*_equal(tools, of), *_named_after(tools, of)]
+    if vectors is not None:
+        pairs += _alike(vectors, of)
+    broad = _broad_systems(pairs, of, place, trusted)
+    sizes = np.bincount(of, minlength=len(place))
+    imitating = {own for own, rows in broad.items() if len(rows) >= LARGELY * sizes[own]}
+    order = [(when, own in imitating, own) for own, when in place.items()]
+    best = _best_pairs(pairs, of, order, trusted, imitating)
+    originals: dict[str, str] = {}
+    for row, other, _ in best:
+        nearest = _nearest(row, np.flatnonzero(of == other), tools, vectors)
+        originals[tools[row].id] = tools[nearest].id
+    bounded: dict[str, str] = {}
+    last: set[str] = set()
+    for row, tool in enumerate(tools):
+        own = int(of[row])
+        if own in imitating:
+            last.add(tool.id)
+        if own in imitating or row in broad.get(own, ()):
+            bounded[tool.id] = tool.agent
+    return Copies(originals, frozenset(last), bounded)
+
+
+def _broad_systems(
+    pairs: Iterable[Pair], of: NDArray[np.intp], place: Mapping[int, int], trusted: Collection[int]
+) -> dict[int, set[int]]:
+    """Returns the systems that are like so many others, each with the rows of its tools that are like one of theirs."""
     like: defaultdict[int, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
     for row, other, _ in pairs:
         own = int(of[row])
+        # What came later makes nobody an imitator.
         if own not in trusted and place[other] <= place[own]:
             like[own][other].add(row)
-    broad = {own: set[int]().union(*there.values()) for own, there in like.items() if _breadth(there) >= BROAD}
-    sizes = np.bincount(of, minlength=len(number))
-    imitating = {own for own, rows in broad.items() if len(rows) >= LARGELY * sizes[own]}
-    order = [(when, own in imitating, own) for own, when in place.items()]
+    return {own: set[int]().union(*there.values()) for own, there in like.items() if _breadth(there) >= BROAD}
+
+
+def _best_pairs(
+    pairs: Iterable[Pair],
+    of: NDArray[np.intp],
+    order: Sequence[tuple[int, bool, int]],
+    trusted: Collection[int],
+    imitating: Collection[int],
+) -> Iterable[Pair]:
+    """Returns the pair of the highest cosine for each tool that repeats one of a system that was there first."""
     best: dict[int, Pair] = {}
     for row, other, cosine in pairs:
         own = int(of[row])
-        copied = own not in trusted and order[other] < order[own] and (cosine >= NEAR or own in imitating)
-        if copied and (row not in best or cosine > best[row][2]):
+        if own in trusted or order[other] >= order[own]:
+            continue
+        is_copy = cosine >= NEAR or own in imitating
+        if is_copy and (row not in best or cosine > best[row][2]):
             best[row] = (row, other, cosine)
-    originals = {
-        tools[row].id: tools[_nearest(row, np.flatnonzero(of == other), tools, vectors)].id
-        for row, other, _ in best.values()
-    }
-    bounded = {
-        tool.id: tool.agent
-        for row, tool in enumerate(tools)
-        if of[row] in imitating or row in broad.get(int(of[row]), ())
-    }
-    last = frozenset(tool.id for row, tool in enumerate(tools) if of[row] in imitating)
-    return Copies(originals, last, bounded)
+    return best.values()
+
+
+def _system_numbers(loaded: Loaded) -> dict[str, int]:
+    """Returns the number of the system of each agent; agents of one system have the same."""
+    numbers: dict[str, int] = {}
+    of_agents: dict[str, int] = {}
+    for agent in loaded.catalog.agents:
+        system = _system_of(agent, loaded.connections.get(agent.id))
+        of_agents[agent.id] = numbers.setdefault(system, len(numbers))
+    return of_agents
+
+
+def _places(loaded: Loaded, number: Mapping[str, int]) -> dict[int, int]:
+    """Returns when each system was first pinned, by its number; 0 for one that was not."""
+    places = dict.fromkeys(number.values(), 0)
+    for agent, when in loaded.places.items():
+        if agent in number:
+            places[number[agent]] = when
+    return places
 
 
 def _system_of(agent: Agent, connection: object) -> str:

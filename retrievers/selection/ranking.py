@@ -51,6 +51,28 @@ def _strongest(
     return strongest(graph, tool, weights, listing=listing, proposed=proposed)
 
 
+def _node_scores(matches: Sequence[tuple[Scores, Matches]], weight: float) -> list[Scores]:
+    """Returns the score of every node for each unit, by meaning and, with this weight, by words."""
+    scored: list[Scores] = []
+    for cosines, words in matches:
+        scored.append(scoring.node_scores(cosines, words.scores, coverage=words.coverage, weight=weight))
+    return scored
+
+
+def _number_of_own(units: Sequence[Unit]) -> int:
+    """Returns how many units are parts of the query itself; they come before those that it implies."""
+    return sum(unit.kind != "implied" for unit in units)
+
+
+def _parts(general: Scores, weight: float) -> dict[int, float]:
+    """Returns the weight of each general tool, by its row."""
+    return {row: weight * float(general[row]) for row in np.flatnonzero(general).tolist()}
+
+
+def _best(scores: Scores) -> float:
+    return float(scores.max()) if len(scores) else 0.0
+
+
 class Ranker:
     """Ranks the agents and tools of one graph; the other arguments are those of ``Selector``."""
 
@@ -114,23 +136,17 @@ class Ranker:
             return self._searched(query, units[:1], settings.search, settings)
         matches = self._matches(query, units)
         left_out = self._left_out(settings)
-        scored = [
-            scoring.node_scores(cosines, words.scores, coverage=words.coverage, weight=settings.lexical_weight)
-            for cosines, words in matches
-        ]
-        own_units = sum(unit.kind != "implied" for unit in units)  # they come first
+        scored = _node_scores(matches, settings.lexical_weight)
+        own_units = _number_of_own(units)
         everything = scored[:own_units]
         outcomes = self._outcomes() if settings.learned else {}
         scored = self._behind(query, scored, left_out, outcomes)
         by_agent = self._by_agent(scored)
-        strength = max(float(scores.max()) if len(scores) else 0.0 for scores in by_agent[:own_units])
+        strength = max(map(_best, by_agent[:own_units]))
         demand = self.capabilities.asked(query, spans_of(units)) if settings.capability_weight else None
-        if demand is not None:
-            scored = self._raised(scored, demand, settings)
-            by_agent = self._by_agent(scored)
-        if outcomes:
-            scored = self._with_outcomes(scored, outcomes, settings)
-            by_agent = self._by_agent(scored)
+        adjusted = self._adjusted(scored, demand, outcomes, settings)
+        if adjusted is not scored:
+            scored, by_agent = adjusted, self._by_agent(adjusted)
         by_tool = self._by_tool(scored, by_agent, settings.context)
         whole = scored[0].copy()
         whole[self._tool_rows] = by_tool[0]
@@ -138,13 +154,10 @@ class Ranker:
         weight, general = self._general(query, units, best, whole, settings)
         named = self._named_in(query, whole, left_out)
         weights = [*(unit.weight for unit in units), weight]
-        use, source = uses = self._tool_use(by_tool, general, weights, settings, named)
-        first: Collection[int] = use
-        if settings.shortlist and use:
-            reviewed = self._tool_use(by_tool, general, weights, replace(settings, proposed=0.0), named)
-            use, source, first = scoring.shortlisted(uses, reviewed, self._owners, settings.floor)
+        use, source, first = self._uses(by_tool, general, weights, settings, named)
         order = sorted(use, key=lambda row: (row not in named, row not in first, -round(use[row], 9)))
-        rest = [row for row in self._tool_rows[scoring.best_rows(by_tool[0], settings.pool)].tolist() if row not in use]
+        nearest = self._tool_rows[scoring.best_rows(by_tool[0], settings.pool)].tolist()
+        order += [row for row in nearest if row not in use]
         skills = self._skills(everything, settings, named)
         return Ranked(
             units=units,
@@ -154,15 +167,31 @@ class Ranker:
             scores=whole,
             strength=max([strength, *(score for _, score in skills)]),
             agents=self._agents(scored[0], by_agent, general, weights, settings, named, left_out[self._agent_rows]),
-            tools=tuple(row for row in (*order, *rest) if source.get(row, row) != row or not left_out[row]),
+            # A tool of an agent that is left out stays as a dependency of another.
+            tools=tuple(row for row in order if source.get(row, row) != row or not left_out[row]),
             use=use,
             source=source,
             named=frozenset(self.nodes[row].id for row in named),
             skills=skills,
             outcomes=outcomes,
-            general={row: weight * float(general[row]) for row in np.flatnonzero(general).tolist()},
+            general=_parts(general, weight),
             likely=None if demand is None else self.capabilities.likely(demand.max(axis=0), use),
         )
+
+    def _uses(
+        self,
+        by_tool: Sequence[Scores],
+        general: Scores,
+        weights: Sequence[float],
+        settings: SelectSettings,
+        named: Collection[int],
+    ) -> tuple[dict[int, float], dict[int, int], Collection[int]]:
+        """Returns the expected use of the tools, what each comes from, and the tools that come first of a shortlist."""
+        use, source = uses = self._tool_use(by_tool, general, weights, settings, named)
+        if not (settings.shortlist and use):
+            return use, source, use
+        reviewed = self._tool_use(by_tool, general, weights, replace(settings, proposed=0.0), named)
+        return scoring.shortlisted(uses, reviewed, self._owners, settings.floor)
 
     def _searched(self, query: str, units: tuple[Unit, ...], search: Search, settings: SelectSettings) -> Ranked:
         """The ranking by a search of the literature: of the tools, and of all nodes for ``agent_as_a_graph``."""
@@ -235,6 +264,20 @@ class Ranker:
             return 0.0, np.zeros(len(self.nodes), np.float32)
         asked = self._capabilities.asked(query, spans_of(units))[0]
         return weight, self._capabilities.general(asked, whole)
+
+    def _adjusted(
+        self,
+        scored: list[Scores],
+        demand: Scores | None,
+        outcomes: Mapping[str, Outcomes],
+        settings: SelectSettings,
+    ) -> list[Scores]:
+        """Returns the scores with the evidence of capabilities and of earlier calls; the same list without either."""
+        if demand is not None:
+            scored = self._raised(scored, demand, settings)
+        if outcomes:
+            scored = self._with_outcomes(scored, outcomes, settings)
+        return scored
 
     def _raised(self, scored: list[Scores], demand: Scores, settings: SelectSettings) -> list[Scores]:
         """Returns the scores plus the evidence of capabilities; the verdict does not use it."""
@@ -313,27 +356,15 @@ class Ranker:
     def _behind(
         self, query: str, scored: list[Scores], left_out: NDArray[np.bool_], outcomes: Mapping[str, Outcomes]
     ) -> list[Scores]:
-        """Returns the scores with -1 for what is left out, and those of copies behind their originals, if these work.
+        """Returns the scores with -1 for what is left out, and those of copies behind their originals.
 
-        The tools of agents that imitate come last, also those that are no copies. That a request says the words of an
-        agent's id lifts only a copy of an agent that does not imitate: an attacker would choose common words.
+        The tools of agents that imitate come last, also those that are no copies.
         """
-        asked = frozenset(tokens(query)) if self._copied else frozenset[str]()
-        words = {word.casefold() for word in IDENTIFIER.findall(query)} if self._copied else set[str]()
-        called = (self.nodes[row] for word in words for row in self._named.get(word, ()))
-        agents = {node.owner for node in called if node.kind == "agent" or node.id.casefold() in words}
-        failing = {tool for tool, counts in outcomes.items() if counts.failed > counts.done + 2}
-        gone = left_out.tolist()
-        copies = [
-            (copy, first)
-            for copy, first in self._copied
-            if not (gone[first] or self.nodes[first].id in failing or self.nodes[copy].owner in agents)
-            and not (copy not in self._imitating and self._own_words[copy] and self._own_words[copy] <= asked)
-        ]
+        copies = self._copies_behind(query, left_out, outcomes) if self._copied else []
         if not copies and not left_out.any():
             return scored
-        imitators = {self.nodes[copy].owner for copy, _ in copies if copy in self._imitating}
         last = [copy for copy, _ in copies if copy in self._imitating]
+        imitators = {self.nodes[copy].owner for copy in last}
         last += [row for row in self._imitating_only if self.nodes[row].owner in imitators]
         changed = [np.where(left_out, np.float32(-1), scores) for scores in scored]
         for scores in changed:
@@ -341,6 +372,38 @@ class Ranker:
                 scores[copy] = min(scores[copy], scores[first] - BEHIND)
             scores[last] = -1
         return changed
+
+    def _copies_behind(
+        self, query: str, left_out: NDArray[np.bool_], outcomes: Mapping[str, Outcomes]
+    ) -> list[tuple[int, int]]:
+        """Returns the copies that stand behind their originals, each with the original, which is there and works.
+
+        Copies of an agent that the request names do not. That a request says the words of an agent's id lifts only a
+        copy of an agent that does not imitate: an attacker would choose common words.
+        """
+        asked = frozenset(tokens(query))
+        named = self._agents_called(query)
+        failing = {tool for tool, counts in outcomes.items() if counts.failed > counts.done + 2}
+        gone = left_out.tolist()
+        copies: list[tuple[int, int]] = []
+        for copy, first in self._copied:
+            if gone[first] or self.nodes[first].id in failing or self.nodes[copy].owner in named:
+                continue
+            own_words = self._own_words[copy]
+            if copy in self._imitating or not own_words or not own_words <= asked:
+                copies.append((copy, first))
+        return copies
+
+    def _agents_called(self, query: str) -> set[str]:
+        """Returns the agents that a query names, by their own id or that of a tool."""
+        words = {word.casefold() for word in IDENTIFIER.findall(query)}
+        agents: set[str] = set()
+        for word in words:
+            for row in self._named.get(word, ()):
+                node = self.nodes[row]
+                if node.kind == "agent" or node.id.casefold() in words:
+                    agents.add(node.owner)
+        return agents
 
     def _as_published(self, scores: Scores, settings: SelectSettings) -> tuple[tuple[int, float], ...]:
         order = [row for row in np.argsort(-scores, kind="stable").tolist() if self._owners[row] >= 0]

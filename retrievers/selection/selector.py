@@ -157,49 +157,85 @@ class Selector:
         query, settings, ranked = draft.query, draft.settings, draft.ranked
         if ranked is None:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
-        candidates, ordered = (self._published if settings.in_order else self._judged)(answer, ranked, draft)
         budget = Budget(settings.tools, settings.schema_tokens, self.tokens, self.bounded(ranked.named))
         skills = self._skills(budget, ranked, settings)
-        agents = ordered.agents[: settings.agents]
-        named = dict.fromkeys(self.ranker.row[owner] for owner, _ in budget.taken.values())
-        agents += tuple((row, float(ranked.scores[row])) for row in named if row not in dict(agents))
+        judged = answer is not None and bool(answer.tools)
         if settings.in_order:
-            for tool in candidates:  # each alone, where the path to it is there
-                if budget.taken.keys() >= {*tool.via[:-1]}:
-                    budget.offer(self._owner(self.ranker.row[tool.via[0]]), [tool])
+            candidates, ordered = self._published(answer, ranked, draft)
+            agents = self._first_agents(budget, ranked, ordered, settings)
+            self._take_in_order(budget, candidates)
         else:
+            candidates, ordered = self._judged(answer, ranked, draft)
+            agents = self._first_agents(budget, ranked, ordered, settings)
             names = {self.ranker.nodes[row].id for row, _ in agents}
             self._spend(budget, candidates, ordered, names, settings)
-            if settings.equip and settings.tools >= 2 * len(names) and not (answer and answer.tools):
+            if settings.equip and settings.tools >= 2 * len(names) and not judged:
                 self._equip(budget, names, ordered)
-        own = not settings.in_order and not (answer and answer.tools)
-        taken = sorted(budget.taken.values(), key=lambda item: -item[1].use)
-        if own:
-            taken = [(a, replace(tool, probability=tool_probability(tool.score, tool.use))) for a, tool in taken]
-        scored = ((self.ranker.nodes[row].id, score) for row, score in agents)
-        picked = tuple(PickedAgent(a, score, tuple(t for owner, t in taken if owner == a)) for a, score in scored)
-        equipped = tuple(agent for agent in picked if agent.tools) if settings.shortlist else ()
+        # A judge has said itself how likely each tool is; the order of a published method says nothing of that.
+        picked = self._picked(budget, agents, estimated=not settings.in_order and not judged)
+        if settings.shortlist:
+            picked = tuple(agent for agent in picked if agent.tools) or picked
         nodes = self.evidence(ranked, set(budget.taken))
-        fit = ranked.fit(nodes, budget.taken, skills, answer.decision if answer else None, settings)
+        decision = answer.decision if answer else None
+        fit = ranked.fit(nodes, budget.taken, skills, decision, settings)
         return Selection(
             query=query,
-            agents=equipped or picked,
+            agents=picked,
             verdict="found" if fit.found else "nothing_fits",
             skills=skills,
             probability=fit.probability,
-            decision=answer.decision if answer else None,
-            trace=Trace(
-                settings=settings.to_dict(),
-                units=ranked.units,
-                verdict=fit.why,
-                strength=ranked.strength,
-                coverage=ranked.coverage,
-                nodes=nodes,
-                cut=tuple(budget.cut.values())[:_MAX_CUT],
-                capabilities={} if ranked.likely is None else self.capabilities.named(ranked.likely),
-                policy=self._policy_summary,
+            decision=decision,
+            trace=replace(
+                self._trace(ranked, settings), verdict=fit.why, nodes=nodes, cut=tuple(budget.cut.values())[:_MAX_CUT]
             ),
         )
+
+    def _trace(self, ranked: Ranked, settings: SelectSettings) -> Trace:
+        """Returns what a ranking says of itself, without what was selected from it."""
+        return Trace(
+            settings=settings.to_dict(),
+            units=ranked.units,
+            strength=ranked.strength,
+            coverage=ranked.coverage,
+            capabilities={} if ranked.likely is None else self.capabilities.named(ranked.likely),
+            policy=self._policy_summary,
+        )
+
+    def _first_agents(
+        self, budget: Budget, ranked: Ranked, ordered: Ranked, settings: SelectSettings
+    ) -> tuple[tuple[int, float], ...]:
+        """Returns the rows and scores of the best agents, then of those whose tools a skill has brought already."""
+        agents = ordered.agents[: settings.agents]
+        known = dict(agents)
+        for owner, _ in budget.taken.values():
+            row = self.ranker.row[owner]
+            if row not in known:
+                known[row] = float(ranked.scores[row])
+                agents += ((row, known[row]),)
+        return agents
+
+    def _take_in_order(self, budget: Budget, candidates: Iterable[PickedTool]) -> None:
+        """Takes tools in their order, each alone, where the path to it is there."""
+        for tool in candidates:
+            if budget.taken.keys() >= {*tool.via[:-1]}:
+                budget.offer(self._owner(self.ranker.row[tool.via[0]]), [tool])
+
+    def _picked(
+        self, budget: Budget, agents: Sequence[tuple[int, float]], *, estimated: bool
+    ) -> tuple[PickedAgent, ...]:
+        """Returns the agents with their tools, those of the highest expected use first.
+
+        ``estimated``: each tool has the probability that follows from its score and its use.
+        """
+        tools_of: dict[str, list[PickedTool]] = {}
+        for owner, tool in sorted(budget.taken.values(), key=lambda item: -item[1].use):
+            likely = tool_probability(tool.score, tool.use) if estimated else tool.probability
+            tools_of.setdefault(owner, []).append(replace(tool, probability=likely))
+        picked: list[PickedAgent] = []
+        for row, score in agents:
+            agent = self.ranker.nodes[row].id
+            picked.append(PickedAgent(agent, score, tuple(tools_of.get(agent, ()))))
+        return tuple(picked)
 
     def bounded(self, named: Collection[str]) -> Mapping[str, str]:
         """The tools of which one agent gets a fifth of the places (``Copies``), without what is named and its tools."""
