@@ -47,6 +47,7 @@ from callsheet.orchestrator.plans import (
     wave_of,
 )
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller, keep_observed, preferences
+from callsheet.orchestrator.run_events import request_event
 from callsheet.orchestrator.state import (
     State,
     StepState,
@@ -85,9 +86,12 @@ class Nodes:
             await asyncio.to_thread(check_answerable, configuration.supervision(self.registry))
             request = request_text(state, configuration.settings.max_request)
         except (CallsheetError, ImportError) as error:
-            said = state["messages"][-1].text if state["messages"] else ""
-            return {**update, "request": said, **_unplanned(str(error))}
-        return {**update, "request": request, "note": unfinished(state)}
+            update["request"] = state["messages"][-1].text if state["messages"] else ""
+            _write_request(update)
+            return {**update, **_unplanned(str(error))}
+        update["request"] = request
+        _write_request(update)
+        return {**update, "note": unfinished(state)}
 
     async def plan(self, state: State) -> dict[str, Any]:
         """Plans the request, or prepares a question to the user."""
@@ -136,6 +140,8 @@ class Nodes:
         workers = wave_of(plan, {**results, **marked}, self.retriever.within(caller()), settings)
         waves = [*state["waves"], workers] if workers else state["waves"]
         plain = {name: result.model_dump(mode="json") for name, result in marked.items()}
+        for name, result in plain.items():
+            get_stream_writer()({"event": "step", "step_id": name, "result": result})
         update = {**plan_update(state, plan, expansions), "results": plain, "waves": waves}
         if not workers and settings.transcript == "calls":  # the answer is next, and streamed after them
             begun = dict.fromkeys(step for wave in waves for steps in wave for step in steps)
@@ -185,6 +191,7 @@ class Nodes:
         state = completed(state)
         if not planned(state):
             return {}
+        get_stream_writer()({"event": "usage", **usage_report(state)})
         return await revision_update(state, self._configuration(state), self.retriever.within(caller()), self.registry)
 
     async def answer(self, state: State) -> dict[str, Any]:
@@ -276,6 +283,11 @@ def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     del empty["messages"]
     merged = dict.fromkeys(("results", "selections", "replaced", "spent"), Overwrite({}))
     return {**empty, **merged, "run": uuid.uuid4().hex, "turns": list(turns)}
+
+
+def _write_request(update: Mapping[str, Any]) -> None:
+    """Streams that a request begins."""
+    get_stream_writer()(request_event(update))
 
 
 def _unplanned(why: str) -> dict[str, Any]:

@@ -78,7 +78,8 @@ _QUESTIONS = 3
 def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict[str, Any]:
     """Returns the state's update for a new plan with its revisions, which are streamed; empty without changes."""
     for revision in revisions:
-        get_stream_writer()({"event": "revision", **revision.model_dump(mode="json")})
+        steps = [step.model_dump(mode="json") for step in plan.steps]
+        get_stream_writer()({"event": "revision", **revision.model_dump(mode="json"), "steps": steps})
     new = [revision.model_dump(mode="json") for revision in revisions]
     changed = {"plan": plan.model_dump(mode="json")} if plan != plan_of(state) else {}
     return {**changed, **({"revisions": [*state["revisions"], *new]} if new else {})}

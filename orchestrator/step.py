@@ -113,8 +113,9 @@ class StepNodes:
             "schema_tokens": self.retriever.selector.tokens.count(tools),
             "schema_tokens_allowed": self._configuration(state).settings.schema_tokens,
         }
-        why = {tool: explain_tool(tool, selection) for tool in tools}
-        event = {"event": "picked", "step_id": step.id, "selection": picked, "why": why, "budget": budget}
+        # In the state too: the page also explains the picks of a run that has ended.
+        picked["why"] = {tool: explain_tool(tool, selection) for tool in tools}
+        event = {"event": "picked", "step_id": step.id, "selection": picked, "why": picked["why"], "budget": budget}
         get_stream_writer()(event)
         return picked
 

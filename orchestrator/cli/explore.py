@@ -40,7 +40,8 @@ def explore(options: CatalogOptions, port: int, user: str, *, no_browser: bool, 
     from callsheet.orchestrator.run.threads import Threads, sweep_threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
-    from callsheet.orchestrator.server.runs.local_runs import LocalRuns
+    from callsheet.orchestrator.server.runs.local_backend import LocalBackend
+    from callsheet.orchestrator.server.runs.runs import Runs
     from callsheet.orchestrator.supervisor import create_supervisor
 
     check_model(of_run["model"])
@@ -56,7 +57,7 @@ def explore(options: CatalogOptions, port: int, user: str, *, no_browser: bool, 
         sweep_threads()
         app = create_explorer(
             Site(lambda: served),
-            runs=LocalRuns(workflow, threads, registry, retriever.user),
+            runs=Runs(LocalBackend(workflow, threads, registry, retriever.user)),
             key=key,
             user=retriever.user,
             hosts=Environment().hosts,

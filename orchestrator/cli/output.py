@@ -19,6 +19,7 @@ from callsheet.agents.calls.review import flat
 from callsheet.graphs.errors import Finding, Severity
 from callsheet.graphs.text.sanitizing import counted, shown
 from callsheet.orchestrator.cli.approval_prompt import approve_all
+from callsheet.orchestrator.run_events import RunEvent, pick_notes, progress_text
 
 if TYPE_CHECKING:
     from callsheet.graphs.catalog.model import Catalog
@@ -244,14 +245,13 @@ _STATUS_COLOURS = {
     "outcome_unknown": "magenta",
     "skipped": GREY,
 }
+_NOTE_COLOURS = {"warning": "yellow", "decision": GREY, "skill": "green"}
 
 
-def progress_line(event: Mapping[str, Any]) -> str:
+def progress_line(event: RunEvent) -> str:
     """Returns the progress of a call, or of a remote agent, in one line."""
-    far = "" if (done := event.get("progress")) is None else f"{done:g}"
-    if far and event.get("total") is not None:
-        far += f" of {event['total']:g}"
-    return ": ".join(filter(None, (_WORKING, event.get("tool") or event.get("agent", ""), far, event.get("text", ""))))
+    who = event.get("tool") or event.get("agent", "")
+    return ": ".join(filter(None, (_WORKING, who, progress_text(event))))
 
 
 class Show:
@@ -269,7 +269,7 @@ class Show:
         self._status = self._console.status(_WORKING) if self._console.is_terminal else None
         return self._status or nullcontext()
 
-    def event(self, event: Mapping[str, Any]) -> None:
+    def event(self, event: RunEvent) -> None:
         """Prints one custom event of the supervisor; unknown events are ignored."""
         match event.get("event"):
             case "plan":
@@ -336,16 +336,7 @@ class Show:
 
     def _picked(self, event: Mapping[str, Any]) -> None:
         selection, step = event["selection"], event["step_id"]
-        notes = [(f"without {agent}: {why}", "yellow") for agent, why in selection.get("left_out", {}).items()]
-        for agent, since in selection.get("down", {}).items():
-            notes.append((f"{agent} did not answer when last asked; its tools are as of {since}", "yellow"))
-        if (decision := selection.get("decision")) and (decision["error"] or self._explain):
-            from callsheet.retrievers import Decision
-
-            notes.append((f"judged: {Decision(**decision).summary}", "yellow" if decision["error"] else GREY))
-        if selection["verdict"] == "nothing_fits":
-            notes.append(("nothing in the catalog fits", ""))
-        notes += [(f"skill {one['id']}, score {one['score']:.2f}", "green") for one in selection.get("skills", ())]
+        notes = [(text, _NOTE_COLOURS[kind]) for kind, text in pick_notes(selection, explain=self._explain)]
         if self._explain:
             tools = dict.fromkeys(tool["id"] for agent in selection["agents"] for tool in agent["tools"])
             notes += [(f"{tool}  {event['why'][tool]}", "") for tool in tools]
