@@ -15,7 +15,7 @@ from starlette.responses import StreamingResponse
 from callsheet.agents.approval.questions import NEEDS_INPUT, typed_value
 from callsheet.agents.calls.question_text import inexact
 from callsheet.agents.calls.review import AnswerError, decided, flat
-from callsheet.graphs import UnknownNameError
+from callsheet.graphs import CallsheetError, UnknownNameError
 from callsheet.orchestrator.run_events import RunEvent, last_states, state_events
 from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
 from callsheet.orchestrator.server.runs.question_views import WITHHELD, question_views
@@ -137,8 +137,16 @@ def _thread_of(request: Request) -> str:
 
 
 async def _events(visible: VisibleCatalog, events: AsyncIterator[RunEvent]) -> AsyncIterator[str]:
-    """Yields the events of a run as server-sent events."""
+    """Yields the events of a run as server-sent events; an error is one too, for the answer has begun already."""
     shown = VisibleEvents(visible)
-    async for event in events:
-        for drawn in await run_in_threadpool(shown.of, event):
-            yield f"data: {json.dumps(drawn)}\n\n"
+    try:
+        async for event in events:
+            for drawn in await run_in_threadpool(shown.of, event):
+                yield _sent(drawn)
+    except CallsheetError as error:
+        for drawn in shown.of({"event": "trouble", "text": str(error)}):
+            yield _sent(drawn)
+
+
+def _sent(event: Json) -> str:
+    return f"data: {json.dumps(event)}\n\n"

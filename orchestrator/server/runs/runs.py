@@ -90,19 +90,16 @@ class Runs:
         self.backend = backend
 
     async def state(self, request: Request, thread: str) -> StateSnapshot | None:
-        """Returns the last state of a thread; None if there is no such thread for this viewer."""
-        try:
-            async with self.backend.app(request, thread) as app:
-                return await app.aget_state(config_of(thread))
-        except UnknownNameError:
-            return None
+        """Returns the last state of a thread; None if it has none, or is not there for this viewer."""
+        # A history, because a remote graph cannot read the state of a thread that has none.
+        states = await self.history(request, thread, most=1)
+        return states[0] if states else None
 
-    async def history(self, request: Request, thread: str) -> Sequence[StateSnapshot]:
+    async def history(self, request: Request, thread: str, *, most: int = MOST_STATES) -> Sequence[StateSnapshot]:
         """Returns the last states of a thread, the latest first; empty if there is no such thread for this viewer."""
         try:
             async with self.backend.app(request, thread) as app:
-                states = app.aget_state_history(config_of(thread), limit=MOST_STATES)
-                return [state async for state in states]
+                return [state async for state in app.aget_state_history(config_of(thread), limit=most)]
         except UnknownNameError:
             return []
 

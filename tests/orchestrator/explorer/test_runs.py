@@ -115,7 +115,9 @@ def test_the_notes_of_a_selection_are_those_of_the_command_line(
     assert [note["text"] for note in told["notes"]] == printed
     assert len(printed) == 4
     hidden = served(catalog, Policy(default="allow", deny=("maps",)))
-    (told,) = VisibleEvents(Site(lambda: hidden).visible_to(User())).of({**event, "selection": {**selection, "agents": []}})
+    (told,) = VisibleEvents(Site(lambda: hidden).visible_to(User())).of(
+        {**event, "selection": {**selection, "agents": []}}
+    )
     assert "maps" not in str(told)
 
 

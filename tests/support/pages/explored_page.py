@@ -58,8 +58,9 @@ def saved(page: Browser, name: str) -> str:
 
 def watched(client: httpx.Client, thread: str) -> list[Any]:
     """What the page shows of a run after each of its events, until it ends or waits."""
-    told = client.get("/callsheet/api/watch", params={"id": thread}).text
-    events = [json.loads(part.removeprefix("data: ")) for part in told.split("\n\n") if part]
+    answer = client.get("/callsheet/api/watch", params={"id": thread})
+    assert answer.status_code == 200, answer.text
+    events = [json.loads(part.removeprefix("data: ")) for part in answer.text.split("\n\n") if part]
     return list(drawn_runs([events])[0])
 
 
