@@ -97,7 +97,8 @@ def state_events(snapshot: StateSnapshot) -> list[RunEvent]:
     if not values.get("run"):
         return []
     events: list[RunEvent] = [request_event(values)]
-    if plan := values.get("plan"):
+    plan = values.get("plan")
+    if plan:
         events.append({"event": "plan", **plan})
     for step_id, selection in (values.get("selections") or {}).items():
         events.append({"event": "picked", "step_id": step_id, "selection": selection, "why": selection.get("why", {})})

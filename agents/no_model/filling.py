@@ -97,11 +97,14 @@ def read_step(
     readings = [fill(tool, owners(tool.agent), text, results, harmless=harmless[tool.id]) for tool in known]
     complete = [reading for reading in readings if reading.complete]
     named = [reading for reading in complete if reading.named]
-    if best := next((r for r in named if r.certain), next(iter(named), None)):
+    best = next((r for r in named if r.certain), next(iter(named), None))
+    if best:
         return best
-    if alone := [reading for reading in complete if reading.harmless and reading.certain]:
+    alone = [reading for reading in complete if reading.harmless and reading.certain]
+    if alone:
         return replace(alone[0], others=tuple(other.tool.id for other in alone[1:]))
-    if asked := [reading for reading in complete if reading.question]:
+    asked = [reading for reading in complete if reading.question]
+    if asked:
         return asked[0]
     return min(readings, key=lambda r: len(r.unused) + len(r.missing) + (not r.named), default=None)
 
@@ -126,7 +129,8 @@ def fill(
     question = next((parameter.name for parameter in parameters if kind_of(parameter) == Kind.QUESTION), None)
     asked = text.rstrip().endswith("?") or any(word.lower() in _TELLING for word in text.split(maxsplit=1)[:1])
     if question and (naming or (harmless and asked)):
-        args, wanted = {**args, question: text.strip()}, unused if harmless else ()
+        args = {**args, question: text.strip()}
+        wanted = unused if harmless else ()
         return StepReading(text, tool, harmless, args, question=True, open=wanted, named=bool(naming))
     missing = tuple(parameter.name for parameter in parameters if parameter.required and parameter.name not in args)
     return StepReading(text, tool, harmless, args, missing, unused, named=len(unused) < len(words))
@@ -231,7 +235,8 @@ def _content(text: str, covered: Sequence[Value], *, harmless: bool) -> Iterator
     for start, end in spans:
         left[start:end] = "\0" * (end - start)
     for match in _WORD.finditer("".join(left).replace("\0", " ")):
-        word, attached = match.group(), left[match.start() - 1 : match.start()] == ["\0"]
+        word = match.group()
+        attached = left[match.start() - 1 : match.start()] == ["\0"]
         if attached or word.lower() not in empty:
             yield word, harmless and word.lower() in _TELLING
 

@@ -37,7 +37,8 @@ class _LocalRun:
 
     def take(self, namespace: Sequence[str], mode: str, data: Any) -> None:
         """Takes a part of the run's stream."""
-        if event := event_of(namespace, mode, data):
+        event = event_of(namespace, mode, data)
+        if event:
             self._events.append(event)
             self._tell()
 

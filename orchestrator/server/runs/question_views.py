@@ -45,7 +45,8 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
 
 def _content(asked: Mapping[str, Any]) -> Json:
     """Returns what a question asks, and how it can be answered; all of it is empty for one that is withheld."""
-    schema, args = asked.get("schema"), asked.get("args")
+    schema = asked.get("schema")
+    args = asked.get("args")
     choices: list[str] = []
     if isinstance(args, Mapping) and _question(asked):
         choices = [str(one) for one in args.get("choices") or ()]

@@ -45,7 +45,8 @@ class RunChecks:
             return
         messages = await _read(receive)
         for payload in _payloads(messages):
-            if problem := await _problem(Request(scope), found.groupdict(), payload):
+            problem = await _problem(Request(scope), found.groupdict(), payload)
+            if problem:
                 await JSONResponse({"detail": problem}, 422)(scope, receive, send)
                 return
 
@@ -58,7 +59,8 @@ class RunChecks:
 async def _read(receive: Receive) -> list[Message]:
     """Returns the parts of a body; only the first ones if it is very long."""
     messages: list[Message] = []
-    size, more = 0, True
+    size = 0
+    more = True
     while more and size <= _MOST_BYTES:
         messages.append(message := await receive())
         size += len(message.get("body", b""))

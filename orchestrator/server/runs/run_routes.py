@@ -49,12 +49,14 @@ def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]
 
     async def thread(visible: VisibleCatalog, request: Request) -> object:
         name = _thread_of(request)
-        if not (history := await runs.history(request, name)):
+        history = await runs.history(request, name)
+        if not history:
             raise UnknownNameError(no_thread(name))
         return await run_in_threadpool(_requests_of, visible, history)
 
     async def picture(visible: VisibleCatalog, request: Request) -> object:
-        history, file = await runs.history(request, _thread_of(request)), request.query_params.get("file", "")
+        history = await runs.history(request, _thread_of(request))
+        file = request.query_params.get("file", "")
         return await run_in_threadpool(picture_of, visible, history, file)
 
     async def watch(visible: VisibleCatalog, request: Request) -> StreamingResponse:
@@ -100,14 +102,16 @@ def _checked_answers(visible: VisibleCatalog, state: StateSnapshot | None, given
     if state is None:
         raise refused(given.thread)
     waiting = {question.id: question.value for question in state.interrupts}
-    if strange := sorted(set(given.answers) - set(waiting)):
+    strange = sorted(set(given.answers) - set(waiting))
+    if strange:
         raise RefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
     if waiting and not given.answers:
         raise RefusedError("the run waits for answers to its questions")
     shown = [view for name in given.answers for view in question_views(visible, name, waiting[name])]
     if any(question["text"] == WITHHELD for question in shown):
         raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
-    if trouble := inexact(given.answers):
+    trouble = inexact(given.answers)
+    if trouble:
         raise RefusedError(f"the answer cannot be used: {trouble}")
     return {name: with_values(waiting[name], answer) for name, answer in given.answers.items()}
 

@@ -16,7 +16,8 @@ from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.run_events import RunEvent, state_events
 from callsheet.orchestrator.server.page_requests import RefusedError
 
-MOST_RUNS, MOST_STATES = 50, 100
+MOST_RUNS = 50
+MOST_STATES = 100
 
 
 class Thread(TypedDict):

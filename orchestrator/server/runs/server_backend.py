@@ -112,7 +112,8 @@ class ServerBackend:
             try:
                 async for part in client.runs.join_stream(thread, runs[0]["run_id"], last_event_id="0"):
                     mode, _, namespace = part.event.partition("|")
-                    if event := event_of([namespace] if namespace else [], mode, part.data):
+                    event = event_of([namespace] if namespace else [], mode, part.data)
+                    if event:
                         yield event
             except Exception as error:  # noqa: BLE001 whatever the stream raises is told on the page
                 yield {"event": "trouble", "text": f"{type(error).__name__}: {error}"}
@@ -164,7 +165,8 @@ async def _done(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]
 
 def _why(response: Any) -> str:
     with suppress(ValueError):
-        if told := response.json().get("detail"):
+        told = response.json().get("detail")
+        if told:
             return str(told)
     return f"the server answered {response.status_code}"
 
