@@ -286,7 +286,8 @@ def _content(text: str, covered: Sequence[Value], *, harmless: bool) -> Iterator
     for start, end in spans:
         left[start:end] = "\0" * (end - start)
     for match in _WORD.finditer("".join(left).replace("\0", " ")):
-        word, attached = match.group(), left[match.start() - 1 : match.start()] == ["\0"]
+        word = match.group()
+        attached = left[match.start() - 1 : match.start()] == ["\0"]
         if attached or word.lower() not in empty:
             yield word, harmless and word.lower() in _TELLING
 

@@ -29,7 +29,9 @@ from callsheet.graphs.errors import PlanError, SettingsError
 from callsheet.graphs.text.sanitizing import shown, split_name
 from callsheet.graphs.text.words import clause_spans, parts_of, tokens
 
-_EXAMPLES, _AGENTS, _LONGEST = 3, 20, 200
+_EXAMPLES = 3
+_AGENTS = 20
+_LONGEST = 200
 _VALUES = {
     Kind.NUMBER: ("5",),
     Kind.CLOCK: ("9:30",),
@@ -63,7 +65,8 @@ def example(tool: Tool, registry: ToolRegistry, find: Find | None = None) -> str
     needed.sort(key=lambda p: (side_of(p.name) == 1, kind_of(p) not in (Kind.NUMBER, Kind.CLOCK)))
     said = split_name(tool.name)
     for parameter in needed:
-        if (value := _value(parameter)) is None:
+        value = _value(parameter)
+        if value is None:
             return ""
         said += f"{' to' if side_of(parameter.name) == 1 else ''} {value}"
     said = f"{said[:1].upper()}{said[1:]}"
@@ -100,7 +103,8 @@ def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
     for agent in catalog.agents[:_AGENTS]:
         about = agent.description or ", ".join(split_name(tool.name) for tool in agent.tools[:_EXAMPLES])
         lines.append(f"- {agent.id}: {shown(' '.join(about.split())[:_LONGEST])}")
-    if (more := len(catalog.agents) - _AGENTS) > 0:
+    more = len(catalog.agents) - _AGENTS
+    if more > 0:
         lines.append(f"- and {more} more")
     works = [f"- {said}" for said in examples(catalog, registry, find)]
     return "\n".join([*lines, *(["Requests that work:", *works] if works else []), _ABOUT])
@@ -164,9 +168,11 @@ class NoModel:
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
         """Calls the tool that all of the step goes into, if there is one."""
-        if (supervision := equipment.supervision) is None:
+        supervision = equipment.supervision
+        if supervision is None:
             raise SettingsError("without supervision nothing is known about the tools, and none is called")
-        registry, tools = supervision.registry, {tool.id: tool.name for tool in equipment.tools.values()}
+        registry = supervision.registry
+        tools = {tool.id: tool.name for tool in equipment.tools.values()}
         inputs = [result for result in brief.inputs if result.status == "done"]
         reading = await asyncio.to_thread(read_step, brief.text, [*tools], registry, inputs)
         first = _ended("failed", "no tool in the catalog fits")
@@ -301,7 +307,8 @@ def _first(
 
     ``given`` are values that a person has given for it; ``doubt`` is why a person would have to confirm it.
     """
-    tool_id, missing = reading.tool.id, [name for name in reading.missing if name not in given]
+    tool_id = reading.tool.id
+    missing = [name for name in reading.missing if name not in given]
     if missing or reading.unused or reading.others:
         parameters = [] if reading.unused or reading.others else missing
         return _ended("needs_input", refusal(reading, registry), tool=tool_id, parameters=parameters)
@@ -344,7 +351,8 @@ class _StepModel(BaseChatModel):
         text = in_words(answer.text) or f"{reading.tool.id} returned an empty answer."
         if answer.status == "error":
             return _ended("failed", text)
-        if not (lacking := unanswered(reading, text)):
+        lacking = unanswered(reading, text)
+        if not lacking:
             return AIMessage(text)
         nothing = f"{reading.tool.id} says nothing about {_quoted(lacking)}; its closest answer: {shown(text)}"
         return _ended("needs_input", nothing)
