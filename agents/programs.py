@@ -38,7 +38,6 @@ from callsheet.graphs.text.sanitizing import counted, storable
 if TYPE_CHECKING:
     from langchain.agents.middleware import ToolCallRequest
 
-
 RESULTS = "results"
 """The variable with the values of earlier steps, by their ids."""
 _TAKEN = {RESULTS, *keyword.kwlist, *dir(builtins)}
