@@ -38,7 +38,6 @@ from callsheet.graphs.text.sanitizing import counted, storable
 if TYPE_CHECKING:
     from langchain.agents.middleware import ToolCallRequest
 
-
 RESULTS = "results"
 """The variable with the values of earlier steps, by their ids."""
 _TAKEN = {RESULTS, *keyword.kwlist, *dir(builtins)}
@@ -118,7 +117,8 @@ def _function(name: str, tool: BoundTool) -> str:
     schema = tool.form.schema
     hidden = {key for key, own in _own_names(tool).items() if own in _secret_parameters(tool)}
     properties = {key: value for key, value in schema["properties"].items() if key not in hidden}
-    required, named = schema.get("required", ()), [key for key in properties if not keyword.iskeyword(key)]
+    required = schema.get("required", ())
+    named = [key for key in properties if not keyword.iskeyword(key)]
     parameters = [f"{key}: {_type(properties[key])}{'' if key in required else ' = ...'}" for key in named]
     if len(named) < len(properties) or schema.get("additionalProperties"):
         parameters.append("**more: Any")
@@ -233,20 +233,20 @@ async def run_program(
     Raises:
         GraphInterrupt: A person is asked about one of its calls.
     """
-    call, beside = request.tool_call, request.state["messages"][-1].tool_calls
+    call = request.tool_call
+    beside = request.state["messages"][-1].tool_calls
     if call["id"] != next(other["id"] for other in beside if other["name"] == RUN_PROGRAM):
         return answer_to(call, "one program at a time: this one was not run", error=True)
 
     async def send(inner: ToolCall, tool: BoundTool, approval: Approval | None) -> Answer:
         return await make(request.override(tool_call=inner, tool=tool), tool, approval)
 
-    functions, barred = functions_of(tools), without_functions(tools)
-    asks = review if checkpointer() is not None else None
-    program = Program(call, functions, send, most, results, secrets, barred, asks)
+    stored = checkpointer() is not None
+    asks = review if stored else None
+    program = Program(call, functions_of(tools), send, most, results, secrets, without_functions(tools), asks)
     code = call["args"].get("code")
     if not isinstance(code, str) or not code.strip():
         return program.answer("give the program as the text 'code'", {}, error=True)
-    stored = checkpointer() is not None
     if stored:
         before = await _PROGRAM.aget_state(get_config())
         if not before.next and (done := before.values.get("done")):
@@ -261,7 +261,8 @@ def _sandbox(program: Program) -> Sandbox:
 
 
 async def _advance(state: ProgramState) -> _Update:
-    program, answers = get_runtime(Program).context, state["answers"]
+    program = get_runtime(Program).context
+    answers = state["answers"]
     sandbox = _sandbox(program)
     if answers:
         at = await sandbox.proceed(state["snapshot"], _value(answers[-1]), printed=len(state["printed"]))
@@ -321,11 +322,14 @@ async def _foresee(
 
     Calls that only read are made, once, as far as they read nothing that an effect before them may have changed.
     """
-    review, tool, ahead = program.review, program.functions[at.function], [*state.get("ahead", [])]
+    review = program.review
+    tool = program.functions[at.function]
+    ahead = [*state.get("ahead", [])]
     if review is None or not await _asks_now(review, tool, call["args"], state):
         return [], ahead
     foreseen = [{"function": at.function, "args": call["args"]}]
-    changed, made = {tool.agent}, len(state["answers"]) + len(ahead) + 1
+    changed = {tool.agent}
+    made = len(state["answers"]) + len(ahead) + 1
     runs: Sequence[Pause] = [at] * len(_PLACEHOLDERS)
     values: Sequence[Mapping[str, Any]] = [{"return_value": text} for text in _PLACEHOLDERS]
     while len(foreseen) < _MOST_FORESEEN and made < program.most:
@@ -334,7 +338,8 @@ async def _foresee(
         one = runs[0]
         if not _at_one_call(runs):
             break
-        tool, args = program.functions[one.function], program.functions[one.function].form.own(one.args)
+        tool = program.functions[one.function]
+        args = tool.form.own(one.args)
         asked = await _is_asked(review, tool, args)
         if asked:
             foreseen.append({"function": one.function, "args": args})
@@ -406,7 +411,8 @@ async def _review(state: ProgramState) -> _Update:
 
 async def _call(state: ProgramState) -> _Update:
     """Makes the program's call. A refusal by a person, and an unknown outcome, end the program: it cannot go on."""
-    program, call = get_runtime(Program).context, state["calls"][-1]
+    program = get_runtime(Program).context
+    call = state["calls"][-1]
     tool = next(tool for tool in program.functions.values() if tool.name == call["name"])
     made, answer = await _answered(program, tool, call, state)
     if not isinstance(answer, ToolMessage):

@@ -130,7 +130,8 @@ class Nodes:
         settings = self._configuration(state).settings
         (plan, expansions, ended), results = expand_mapped(state, settings), results_of(state)
         marked = {result.id: result for result in ended}
-        if why := limit_reached(state, settings, plan):
+        why = limit_reached(state, settings, plan)
+        if why:
             marked |= {s.id: step_result(s, status="skipped", error=why) for s in plan.steps if s.id not in results}
         marked |= _blocked(plan, {**results, **marked})
         workers = wave_of(plan, {**results, **marked}, self.retriever.within(caller()), settings)
@@ -156,7 +157,8 @@ class Nodes:
             for picked in pool.map(self.steps.retrieve, wave):
                 selections |= picked
         for step_id, selection in selections.items():
-            if judged := selection.get("decision"):
+            judged = selection.get("decision")
+            if judged:
                 spent[f"decision {step_id} {len(state['waves'])}"] = Usage(calls=1, **judged).model_dump()
         return {"selections": selections, "spent": spent}
 
@@ -169,7 +171,8 @@ class Nodes:
         state = completed(state)
         if not planned(state) or not state["waves"]:
             return []
-        plan, results = plan_of(state), results_of(state)
+        plan = plan_of(state)
+        results = results_of(state)
         settings = self._configuration(state).settings
         workers = [[step for name in ids if (step := plan.step(name))] for ids in state["waves"][-1]]
         left = tokens_left(state, settings)
@@ -203,7 +206,9 @@ class Nodes:
         """Returns the answer, and whether a model wrote it."""
         if not planned(state):
             return AIMessage(_without_steps(state["plan"]), name="supervisor"), False
-        plan, results, configuration = plan_of(state), results_of(state), self._configuration(state)
+        plan = plan_of(state)
+        results = results_of(state)
+        configuration = self._configuration(state)
         ordered = [results[step.id] for step in plan.steps]
         conversation = spoken(state["messages"])
         if self.observed is not None and configuration.settings.learn:
@@ -231,7 +236,8 @@ class Nodes:
         called: set[str] = set()
         for result in results:
             called.update(call.agent for call in result.calls)
-        if news := self.registry.news(called, caller()):
+        news = self.registry.news(called, caller())
+        if news:
             get_stream_writer()({"event": "tools_changed", "text": news})
             notes.append(f"\n\n({news})")
         return "".join(notes)
@@ -313,7 +319,8 @@ def _step_state(
     state: State, steps: Sequence[Step], results: Mapping[str, StepResult], left: int | None, conversation: str
 ) -> StepState:
     """Returns the state of a worker of these steps."""
-    plan, replaced = plan_of(state), read_results(state["replaced"])
+    plan = plan_of(state)
+    replaced = read_results(state["replaced"])
     lead = steps[0]
     began = replaced.get(lead.id)
     return StepState(
@@ -336,7 +343,8 @@ def _inputs(
     state: State, steps: Sequence[Step], results: Mapping[str, StepResult], replaced: Mapping[str, StepResult]
 ) -> list[StepResult]:
     """The results that the worker of these steps gets: of earlier requests, replaced steps, and what they wait for."""
-    plan, earlier = plan_of(state), earlier_results(state["turns"])
+    plan = plan_of(state)
+    earlier = earlier_results(state["turns"])
     lead = steps[0]
     used = dict.fromkeys(name for step in steps for name in step.uses)
     waits = {name for step in steps for name in plan.ancestors(step.id)}

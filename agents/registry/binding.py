@@ -30,7 +30,9 @@ RUN_PROGRAM = "run_program"
 """The tool by which a worker runs a program; no tool of the catalog gets this name."""
 NO_OUTPUT = "(no output)"
 """The text of an empty result, for models that need one."""
-_LONGEST_NAME, _DIGEST, _LONGEST_AGENT = 64, 16, 23
+_LONGEST_NAME = 64
+_DIGEST = 16
+_LONGEST_AGENT = 23
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 # Otherwise a server could give a tool the name that another server's tool gets.
 _DIGESTED = re.compile(r"_[0-9a-f]{16}$")
@@ -55,7 +57,8 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
 
 def names_of(agent: str, name: str) -> tuple[str, str, str]:
     """Returns all names that ``model_names`` may give to a tool, the preferred one first."""
-    fit_agent, fit = _UNFIT.sub("_", agent), _UNFIT.sub("_", name)
+    fit_agent = _UNFIT.sub("_", agent)
+    fit = _UNFIT.sub("_", name)
     owned = f"{fit_agent}_{fit}"
     own = fit if fit == fit_agent or fit.startswith((f"{fit_agent}_", f"{fit_agent}-")) else owned
     digest = sha256(f"{agent}/{name}".encode()).hexdigest()[:_DIGEST]
@@ -131,7 +134,8 @@ def bound_tool(
     about = next(filter(None, (shown(text.strip()).strip() for text in texts)))
 
     async def send(arguments: dict[str, Any], *, sync: bool) -> tuple[str, dict[str, Any]]:
-        arguments, unsettled = form.own(arguments), _UNSETTLED.get()
+        arguments = form.own(arguments)
+        unsettled = _UNSETTLED.get()
         if unsettled is None or repeatable:
             return _delivered(tool, await call(arguments, sync))
         unsettled.append(tool.id)
@@ -173,7 +177,8 @@ def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
     }
     if not outcome.error:
         return outcome.text or NO_OUTPUT, artifact
-    if (failures := _FAILURES.get()) is not None:
+    failures = _FAILURES.get()
+    if failures is not None:
         failures.append(artifact)
     raise ToolException(outcome.error)
 

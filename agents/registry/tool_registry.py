@@ -35,7 +35,8 @@ from callsheet.graphs.trust.pins import digests
 from callsheet.graphs.trust.policy import Policy, User
 
 __all__ = ["AGREED", "ApprovalPolicy", "Assurance", "ToolRegistry", "assurance_of"]
-_MAY_CHANGE, _MAY_DESTROY = "This tool may change something", "This tool may delete or overwrite something"
+_MAY_CHANGE = "This tool may change something"
+_MAY_DESTROY = "This tool may delete or overwrite something"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,8 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool, vouched: bool
             options = connection.callsheet
             rule = options.approval
         case InProcess() if tool.name in connection.tools:
-            made, options = connection.tools[tool.name], connection.options
+            made = connection.tools[tool.name]
+            options = connection.options
             foreign = is_foreign(made)
             rule = options.approval or _rule(tool, made.metadata)
             trusted = trusted or not foreign
@@ -222,7 +224,8 @@ class ToolRegistry:
     def follow(self, loaded: Loaded) -> None:
         """Switches to another catalog; tools that it does not have are refused from now on."""
         with self._following:
-            before, self.loaded = self.loaded, loaded
+            before = self.loaded
+            self.loaded = loaded
         if before.policy != loaded.policy:
             self.pool.cool()
         for follower in self._followers:
@@ -245,7 +248,8 @@ class ToolRegistry:
             if live is None or self.loaded.connections.get(agent_id) != server:
                 return
             try:
-                if (part := live.heard(listing)) is not None:
+                part = live.heard(listing)
+                if part is not None:
                     self.follow(with_agent(self.loaded, agent_id, part))
             except CallsheetError as error:
                 _LOG.warning("agent %r: the changed tools of its server were not applied: %s", agent_id, error)
@@ -344,23 +348,28 @@ class ToolRegistry:
         return fit_of(tool.input_schema, arguments) if tool and served else Fit()
 
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
-        connection, secrets = self.loaded.connections.get(tool.agent), self.secrets.of(run_id)
-        assured, plain = self.assurance(tool.id), model_schema(tool.input_schema).plain
-        repeatable, harmless = assured.repeatable, assured.harm == "none"
+        connection = self.loaded.connections.get(tool.agent)
+        secrets = self.secrets.of(run_id)
+        assured = self.assurance(tool.id)
+        plain = model_schema(tool.input_schema).plain
+        repeatable = assured.repeatable
+        harmless = assured.harm == "none"
 
         async def call(arguments: dict[str, Any], sync: bool) -> Outcome:
             try:
                 arguments = secrets.opened(plain, arguments)
             except LostSecretError as lost:
                 return failed(tool.agent, tool.name, "refused", str(lost))
-            agreed, fit = AGREED.get(), fit_of_call(arguments)
+            agreed = AGREED.get()
+            fit = fit_of_call(arguments)
 
             def permit() -> str:
                 return self._objection(tool.id, arguments, user, fit, agreed=agreed)
 
             # Before a server is started, and again after it has listed its tools. In a thread: validation may take a
             # second, however small the server's schema and the arguments are.
-            if why := await asyncio.to_thread(permit):
+            why = await asyncio.to_thread(permit)
+            if why:
                 outcome = failed(tool.agent, tool.name, "refused", why)
             elif isinstance(connection, ServerConfig):
                 how: Any = {"repeatable": repeatable, "harmless": harmless, "permit": permit, "reads": self._reads}
@@ -380,14 +389,16 @@ class ToolRegistry:
     ) -> str:
         """Returns why a call must not be sent; empty if it may. ``agreed``: whether a person has approved it."""
         loaded = self.loaded
-        if why := why_not(tool_id, loaded, user):
+        why = why_not(tool_id, loaded, user)
+        if why:
             return why
         tool = loaded.catalog.tool(tool_id)
         match connection := loaded.connections.get(tool.agent):
             case ServerConfig():
                 fit = fit_to(tool.input_schema)
                 why = fit.misfit or (_UNASKED.format(fit.unchecked) if fit.unchecked and not agreed else "")
-                roots, folder = connection.callsheet.roots, connection.cwd
+                roots = connection.callsheet.roots
+                folder = connection.cwd
                 why = why or outside(roots, tool.input_schema, arguments, folder=folder)
                 if self._reads and not why:
                     address = {"uri": read_request(tool.name, arguments)[1].get("uri", "")}
@@ -410,7 +421,8 @@ class ToolRegistry:
 
 def why_not(tool_id: str, loaded: Loaded, user: User | None) -> str:
     """Returns why a tool may not be called with any arguments; empty if it may."""
-    if tool := loaded.catalog.tools.get(tool_id):
+    tool = loaded.catalog.tools.get(tool_id)
+    if tool:
         if loaded.policy is None or loaded.policy.allows(tool, user):
             return ""
         return "the policy does not allow " + (f"{user.id!r} to call it" if user and user.id else "this call")

@@ -22,7 +22,8 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError, CatalogError
 from callsheet.graphs.text.sanitizing import MASK, is_secret_name, secrets_in, without_hidden
 
-_SHORTEST, _MOST_RUNS = 6, 1_000
+_SHORTEST = 6
+_MOST_RUNS = 1_000
 _FOR_ADDRESSES = str.maketrans("+/", "-_")
 # A short word, a number, a date, a folder, an e-mail address, an address without a password.
 _PLAIN = re.compile(
@@ -259,7 +260,8 @@ class _Hiding(logging.Filter):
         for hides in list(self.known):
             said = hides.text(said)
         if said != message:
-            record.msg, record.args = said, ()
+            record.msg = said
+            record.args = ()
         return True
 
 

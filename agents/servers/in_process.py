@@ -214,7 +214,8 @@ def _raised(agent_id: str, tool: BaseTool, error: Exception, late: float | None)
 TOOL_NAME = "run"
 APP = "callsheet_app"
 """In a tool's metadata: the tool is an app, which may take as long as its step."""
-_MOST_TOOLS, _LONGEST_LINE = 30, 160
+_MOST_TOOLS = 30
+_LONGEST_LINE = 160
 # The remote run streams into ours under these keys; it does not get the others, above all not the user.
 _PASSED = ("checkpoint_ns", "__pregel_stream")
 Request = Annotated[str, Field(description="The whole request, in plain words.")]

@@ -37,9 +37,12 @@ Listed = Callable[[str, ServerConfig, Listing, str], object]
 LATE = 10.0
 """Seconds after which the log names the servers that have not answered."""
 _LOG = logging.getLogger(__name__)
-_MOST_RELISTINGS, _MOST_NAMED = 10, 5
-_LAST_GOODBYE, _BETWEEN_WAVES = 8.0, 3.0
-LONGEST_WAIT, _LEAST_WAIT = 10.0, 0.5
+_MOST_RELISTINGS = 10
+_MOST_NAMED = 5
+_LAST_GOODBYE = 8.0
+_BETWEEN_WAVES = 3.0
+LONGEST_WAIT = 10.0
+_LEAST_WAIT = 0.5
 """Seconds for which a call waits at most, and at least, for a server that is busy."""
 _LIVE: WeakSet[Session] = WeakSet()
 _FAILURES: frozenset[Kind] = frozenset(("start", "timeout", "crash", "protocol"))
@@ -52,7 +55,8 @@ class Circuits:
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limits, self._clock = limits, clock
+        self._limits = limits
+        self._clock = clock
         # Agent -> failures in a row, the error of the last one, and the end of the pause.
         self._failures: dict[str, tuple[int, str, float]] = {}
 
@@ -376,7 +380,8 @@ class SessionPool:
             return Listing(error=str(fault), kind=fault.kind)
 
     async def _call(self, request: CallRequest) -> Outcome:
-        began, agent_id = time.monotonic(), request.agent_id
+        began = time.monotonic()
+        agent_id = request.agent_id
         try:
             request = replace(request, args=clean(dict(request.args)))
             json.dumps(request.args, allow_nan=False, default=str)
@@ -400,17 +405,21 @@ class SessionPool:
     async def _in_turn(self, request: CallRequest, turns: asyncio.Semaphore) -> tuple[Outcome, float | None]:
         """Waits for the turn of the call, and makes it unless its server is paused; returns as ``_asked``."""
         async with turns, self._turns:
-            if why := self.circuits.barred(request.agent_id):
+            why = self.circuits.barred(request.agent_id)
+            if why:
                 return failed(request.agent_id, request.tool, "refused", why), None
             return await self._asked(request)
 
     async def _asked(self, request: CallRequest) -> tuple[Outcome, float | None]:
         """Makes a call; returns its outcome, and after how many seconds it may be sent again, or None."""
-        agent_id, tool, sent = request.agent_id, request.tool, False
+        agent_id = request.agent_id
+        tool = request.tool
+        sent = False
         try:
             key = (request.run_id, agent_id, request.user)
             session = await self._ready(key, request.server, asks=request.ask is not None)
-            if why := request.permit():
+            why = request.permit()
+            if why:
                 return failed(agent_id, tool, "refused", why), None
             limits = session.limits.own(request.server.callsheet.tools.get(tool, {}))
             sent = True

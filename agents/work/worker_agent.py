@@ -185,7 +185,8 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
-        seen, messages = _equipment(request).seen, request.state["messages"]
+        seen = _equipment(request).seen
+        messages = request.state["messages"]
         if len(seen) < len(messages):  # the first of the calls of this turn
             seen[:] = messages
         answer = await self._answer(request, handler)
@@ -196,9 +197,11 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
     async def _answer(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Returns the answer to a call."""
         equipment = _equipment(request)
-        call, messages = request.tool_call, request.state["messages"]
+        call = request.tool_call
+        messages = request.state["messages"]
         tools = equipment.held(messages)
-        if problem := broken_call(call, messages):
+        problem = broken_call(call, messages)
+        if problem:
             return answer_to(call, problem, {"effect": "none"}, error=True)
         if call["name"] == NEED_TOOL and equipment.requests:
             return await answer_request(call, tools, equipment.requests)
@@ -243,7 +246,8 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         approval: Approval | None = None,
     ) -> Answer:
         """Makes a call; ``approval`` is one that a person has given before."""
-        call, messages = request.tool_call, request.state["messages"]
+        call = request.tool_call
+        messages = request.state["messages"]
         if call["name"] not in tools:
             return _not_held(call, tools, equipment.refused)
         bound = tools[call["name"]]

@@ -18,7 +18,8 @@ from callsheet.graphs.errors import CatalogError, near_names
 from callsheet.graphs.storage import locked, replace_bytes
 from callsheet.graphs.text.sanitizing import clean
 
-KEY, FORMAT = "callsheet_dependencies", 1
+KEY = "callsheet_dependencies"
+FORMAT = 1
 
 
 class Proposal(Record):

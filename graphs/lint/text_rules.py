@@ -217,7 +217,8 @@ def source_of_many(subject: Subject) -> Iterator[Remark]:
         edges.extend((tool.id, edge.tool) for edge in tool.depends_on)
     dependents: defaultdict[str, set[str]] = defaultdict(set)
     for source, target in edges:
-        user, provider = tools[source].agent, tools[target].agent
+        user = tools[source].agent
+        provider = tools[target].agent
         if system[user] != system[provider]:
             dependents[provider].add(user)
     for agent, others in sorted(dependents.items()):

@@ -18,7 +18,8 @@ from callsheet.graphs.text.regex import linear
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-LONGEST_TEXT, DEEPEST = 4_096, 100
+LONGEST_TEXT = 4_096
+DEEPEST = 100
 _MARKS = linear(r"(\pM{30})\pM+")
 _LONG_BLANK = re.compile(r"\s{33,}")
 _ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+")
@@ -309,7 +310,8 @@ _WEB = ("http", "https", "ws", "wss", "sse")
 _SEGMENT = re.compile(r"[^/]+")
 _RUN = re.compile(r"[a-z]+|[A-Z]+|[0-9]+")
 _SEPARATOR = re.compile(r"[-_]")
-_SHORTEST_KEY, _FEWEST_RUNS = 10, 5
+_SHORTEST_KEY = 10
+_FEWEST_RUNS = 5
 
 
 def is_secret_name(name: str) -> bool:

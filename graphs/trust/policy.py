@@ -302,7 +302,8 @@ class Policy(Grants):
         rules = self._rules(_user(user))
         lock, views = self._cache
         key = (id(catalog), rules.key)
-        if known := views.get(key):
+        known = views.get(key)
+        if known:
             return known[1]
         view = view_of(catalog, rules.allow)
         with lock:

@@ -32,7 +32,8 @@ from callsheet.orchestrator.state import ChatInput, ChatOutput, State
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
 
-ALL, K10 = "all", "k10"
+ALL = "all"
+K10 = "k10"
 MODES: tuple[str, ...] = tuple(reversed(get_args(Planning)))
 ARMS = (ALL, K10, *MODES)
 DEFAULT_ARMS = (K10, *MODES)
@@ -94,7 +95,8 @@ def _recording_tool(tool: Tool) -> StructuredTool:
     """Returns a tool of the same name, description and schema, whose result says that the call was recorded."""
 
     async def record(**args: Any) -> str:
-        if misfit := fit_of(tool.input_schema, args).misfit:
+        misfit = fit_of(tool.input_schema, args).misfit
+        if misfit:
             raise Fault("refused", misfit, effect="none")
         return "The call was recorded."
 

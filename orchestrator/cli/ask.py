@@ -191,7 +191,8 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
                 answers |= leave_inputs(ran.waiting)
             left = [one for one in ran.waiting if one.id not in answers]
             asked = ask_person(left) if left and has_terminal() else {}
-            if not (answers := {**answers, **asked}):
+            answers = {**answers, **asked}
+            if not answers:
                 return ran
             given = Command(resume=answers)
 
@@ -258,7 +259,8 @@ class RunResult:
         return [self._step(step) for step in self.plan["steps"]]
 
     def _step(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        if (done := self.results.get(step["id"])) is not None:
+        done = self.results.get(step["id"])
+        if done is not None:
             return {name: done[name] for name in _STEP_FIELDS}
         agents = self.picked.get(step["id"], {}).get("agents", [])
         values = (one.value for one in self.waiting if isinstance(one.value, Mapping))

@@ -111,7 +111,8 @@ def _lines(content: Mapping[str, Any]) -> Iterable[str]:
             yield from (shown(f"{sign} {server['agent']}/{name}") for name in names[:_MOST])
             if len(names) > _MOST:
                 yield f"{sign} {server['agent']}: {len(names) - _MOST} more"
-    if quarantined := content.get("quarantined"):
+    quarantined = content.get("quarantined")
+    if quarantined:
         yield f"not used until you review them: {shown(', '.join(quarantined[:_MOST]))} (callsheet approve)"
 
 

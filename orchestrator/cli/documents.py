@@ -55,7 +55,8 @@ def index_command(folder: str, place: str | None, embeddings: str, *, exact: boo
     began = time.monotonic()
     index, found = _opened(folder, place, embeddings, exact=exact)
     problems = [{"document": one.agent, "kind": one.kind, "message": one.message} for one in found.problems]
-    seconds, path = round(time.monotonic() - began, 3), str(index.place)
+    seconds = round(time.monotonic() - began, 3)
+    path = str(index.place)
     text = (
         f"{counted(found.documents, 'document')}, {counted(found.chunks, 'chunk')}, "
         f"{counted(found.sentences, 'different sentence')}: {found.added:,} added, {found.updated:,} updated, "

@@ -47,12 +47,14 @@ def explore(options: CatalogOptions, port: int, user: str, *, no_browser: bool, 
     with listening(port) as listener:
         loaded = options.open()
         whole = options.retriever(loaded)
-        retriever, registry = whole.within(user), ToolRegistry.from_catalog(loaded)
+        retriever = whole.within(user)
+        registry = ToolRegistry.from_catalog(loaded)
         served = Served(loaded, whole, registry, options.reader())
         parts: dict[str, Any] = {"retriever": whole, "registry": registry, "observed": ObservationLog()}
         workflow = create_supervisor(loaded, settings=Settings(**of_run), **parts)
         ServerUpdates(registry, options.reader())
-        threads, key = Threads.of(loaded), secrets.token_urlsafe(24)
+        threads = Threads.of(loaded)
+        key = secrets.token_urlsafe(24)
         sweep_threads()
         app = create_explorer(
             Site(lambda: served),

@@ -20,7 +20,8 @@ from callsheet.orchestrator.cli.review_commands import COMMANDS as REVIEWS
 from callsheet.orchestrator.cli.shared_options import INTERRUPTED
 from callsheet.orchestrator.cli.sign_in import sign_in, sign_out
 
-CALLERS_MISTAKE, CRASHED = 2, 70
+CALLERS_MISTAKE = 2
+CRASHED = 70
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True})

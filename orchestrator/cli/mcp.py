@@ -84,7 +84,8 @@ def mcp(
     Example, in a client's mcp.json:
       {"mcpServers": {"callsheet": {"command": "callsheet", "args": ["mcp", "--catalog", "servers.json", "--yes"]}}}
     """
-    if command := context.invoked_subcommand:
+    command = context.invoked_subcommand
+    if command:
         refuse_before(context, command)
         return 0
     if not http and (tokens or issuer or url):
@@ -104,7 +105,8 @@ def mcp(
 
     registry = ToolRegistry.from_catalog(loaded)
     gateway = Gateway(retriever, registry, approval=approval)
-    if (store := shared_store()) is not None:
+    store = shared_store()
+    if store is not None:
         follow_store(store, registry, options.reader())
     asked = serving.supervisor_tool(loaded, retriever, registry, model, approval) if ask else None
     identify = serving.http_client if http else serving.one_client()

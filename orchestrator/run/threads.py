@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 Take = Callable[[Sequence[str], str, Any], None]
 """Takes a part of a stream: its namespace, empty for the supervisor's own, its mode, and the data."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-_UNNAMED, _DAY, _MOST_UNNAMED = "run-", 86_400.0, 200
+_UNNAMED = "run-"
+_DAY = 86_400.0
+_MOST_UNNAMED = 200
 _STORED = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".lock")
 _OVER = ("failed", "skipped")
 
@@ -57,7 +59,8 @@ class Threads:
 
     def latest(self) -> str:
         """Returns the most recently used thread; a ``SettingsError`` if there is none."""
-        if not (names := self.names()):
+        names = self.names()
+        if not names:
             raise SettingsError("there is no thread of this catalog to resume")
         return names[0]
 

@@ -170,7 +170,8 @@ class Reader:
     def close(self) -> None:
         """Ends the process."""
         with self._lock:
-            process, self._process = self._process, None
+            process = self._process
+            self._process = None
         if process is not None:
             process.kill()
             process.communicate()

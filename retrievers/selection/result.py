@@ -90,7 +90,8 @@ class Ranked:
             return Fit(decision.fits >= settings.fits, decision.fits, f"by {decision.by}")
         if settings.search != "scores":
             return Fit(True, None, "a published search has no verdict")
-        likely, why = fit_probability(self.strength), f"by the best score, {self.strength:.2f}"
+        likely = fit_probability(self.strength)
+        why = f"by the best score, {self.strength:.2f}"
         general = [node.id for node in nodes if node.id in tools and node.is_general]
         if likely < settings.fits and general:
             return Fit(True, likely, f"{why}; no tool seems to be about it, but {general[0]} serves any subject")

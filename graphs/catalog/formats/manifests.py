@@ -23,7 +23,8 @@ from callsheet.graphs.text.sanitizing import DEEPEST, clean, encodable, written_
 _LARGEST_ENV = 1_000_000
 _NOT_BREAK = re.compile(r"[^\n]")
 _STRING = r'("(?:[^"\\]|\\.)*")'
-_COMMENT, _TRAILING = linear(rf"(?s){_STRING}|//[^\n]*|/\*.*?\*/"), linear(rf"(?s){_STRING}|,(\s*[\]}}])")
+_COMMENT = linear(rf"(?s){_STRING}|//[^\n]*|/\*.*?\*/")
+_TRAILING = linear(rf"(?s){_STRING}|,(\s*[\]}}])")
 
 
 def read_json(path: Path) -> Any:
@@ -180,8 +181,11 @@ def _loader() -> Any:
     return Loader
 
 
-_LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
-NOT_CALLABLE, UNREAD, AMBIGUOUS = "not_callable", "unread", "ambiguous"
+_LONGEST_NAME = 1_024
+_LONGEST_LIST = 1_000
+NOT_CALLABLE = "not_callable"
+UNREAD = "unread"
+AMBIGUOUS = "ambiguous"
 """Kinds of problems that leave nothing out.
 
 These are: tools that nobody knows where to call, settings without effect, and names that several tools have.
@@ -399,7 +403,8 @@ def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple
     Raises:
         CatalogError: An entry does not have the published format.
     """
-    agents, problems = list[Agent](), list[Problem]()
+    agents = list[Agent]()
+    problems = list[Problem]()
     for position, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or not isinstance(entry.get("tools"), dict):
             raise CatalogError(f"{where}: entry {position} is not an object with 'tools' by server name")

@@ -55,7 +55,8 @@ class HttpCall(Record):
 
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
-_INPUTS, _OUTPUTS = 150, 50
+_INPUTS = 150
+_OUTPUTS = 50
 """Subschemas of the schema of the arguments, and of that of a result."""
 _LONGEST_NAME = 64
 _NO_WORD = re.compile(r"\W")

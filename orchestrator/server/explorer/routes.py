@@ -73,8 +73,10 @@ def create_explorer(
     posts: dict[str, Endpoint] = {"decide": review.decide}
     if runs is not None:
         reading, doing = run_endpoints(runs)
-        gets, posts = gets | reading, posts | doing
-    middleware, open_routes = gate(hosts, origins), list[Route]()
+        gets = gets | reading
+        posts = posts | doing
+    middleware = gate(hosts, origins)
+    open_routes = list[Route]()
     if authenticated:
         from callsheet.orchestrator.server import sign_in  # the import takes a second
 
@@ -162,7 +164,9 @@ class _Public:
     """Answers some routes before authentication: a browser cannot sign in without the page."""
 
     def __init__(self, app: ASGIApp, routes: Sequence[Route]) -> None:
-        self._app, self._routes, self._router = app, routes, Router(routes, redirect_slashes=False)
+        self._app = app
+        self._routes = routes
+        self._router = Router(routes, redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         public = scope["type"] == "http" and any(route.matches(scope)[0] is Match.FULL for route in self._routes)

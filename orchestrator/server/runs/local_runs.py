@@ -39,7 +39,8 @@ _MOST_ENDED = 8
 
 def _snapshot(saved: CheckpointTuple) -> RunSnapshot:
     """Returns a checkpoint, with the results of the steps that ended while others wait."""
-    values, asked = dict(saved.checkpoint["channel_values"]), list[Interrupt]()
+    values = dict(saved.checkpoint["channel_values"])
+    asked = list[Interrupt]()
     for _, channel, value in saved.pending_writes or ():
         if channel == "__interrupt__":
             asked += value if isinstance(value, list | tuple) else [value]
@@ -61,7 +62,9 @@ class LocalRuns:
         registry: ToolRegistry,
         user: User | None = None,
     ) -> None:
-        self._threads, self._workflow, self._registry = threads, workflow, registry
+        self._threads = threads
+        self._workflow = workflow
+        self._registry = registry
         groups = sorted(user.groups) if user else []
         self._user = {"identity": user.id, "groups": groups} if user and user.id else None
         self._runs: dict[str, tuple[LiveRun, asyncio.Task[None]]] = {}  # the last one of each thread
@@ -83,7 +86,8 @@ class LocalRuns:
             last = await self.last(name)
         except SettingsError as error:
             return Thread(id=name, request=shown_line(str(error)), status="error", at="")
-        values, answered = last.values, run_answered(last)
+        values = last.values
+        answered = run_answered(last)
         ended = ending(values.get("plan") or {}, values.get("results") or {}) if answered else "unfinished"
         status = "interrupted" if last.questions else ended
         return Thread(id=name, request=shown_line(str(values.get("request", ""))), status=status, at=last.at)
@@ -152,7 +156,8 @@ class LocalRuns:
 
     async def _fail(self, live: LiveRun, trouble: str) -> None:
         try:
-            if run := live.snapshot.values.get("run"):
+            run = live.snapshot.values.get("run")
+            if run:
                 with suppress(CallsheetError):
                     await self._registry.close_run(str(run))
         finally:

@@ -65,7 +65,8 @@ class RunChecks:
             return
         messages = await _read(receive)
         for payload in _payloads(messages):
-            if problem := await _problem(Request(scope), found.groupdict(), payload):
+            problem = await _problem(Request(scope), found.groupdict(), payload)
+            if problem:
                 await JSONResponse({"detail": problem}, 422)(scope, receive, send)
                 return
 
@@ -78,7 +79,8 @@ class RunChecks:
 async def _read(receive: Receive) -> list[Message]:
     """Returns the parts of a body; only the first ones if it is very long."""
     messages: list[Message] = []
-    size, more = 0, True
+    size = 0
+    more = True
     while more and size <= _MOST_BYTES:
         messages.append(message := await receive())
         size += len(message.get("body", b""))
@@ -164,12 +166,14 @@ def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]
 
     async def thread(visible: VisibleCatalog, request: Request) -> object:
         name = _thread_of(request)
-        if not (history := await runs.history(request, name)):
+        history = await runs.history(request, name)
+        if not history:
             raise UnknownNameError(f"there is no thread {name!r} that you may see")
         return await run_in_threadpool(runs_of, visible, history)
 
     async def picture(visible: VisibleCatalog, request: Request) -> object:
-        history, file = await runs.history(request, _thread_of(request)), request.query_params.get("file", "")
+        history = await runs.history(request, _thread_of(request))
+        file = request.query_params.get("file", "")
         return await run_in_threadpool(picture_of, visible, history, file)
 
     async def watch(visible: VisibleCatalog, request: Request) -> StreamingResponse:
@@ -206,14 +210,16 @@ def _checked_answers(visible: VisibleCatalog, history: Sequence[RunSnapshot], gi
     if not history:
         raise RefusedError(f"there is no thread {given.thread!r} that you may see")
     waiting = {question.id: question.value for question in history[0].questions}
-    if strange := sorted(set(given.answers) - set(waiting)):
+    strange = sorted(set(given.answers) - set(waiting))
+    if strange:
         raise RefusedError(f"no question {', '.join(strange)} waits in this thread: it was answered meanwhile")
     if waiting and not given.answers:
         raise RefusedError("the run waits for answers to its questions")
     shown = [view for name in given.answers for view in question_views(visible, name, waiting[name])]
     if any(question["text"] == WITHHELD for question in shown):
         raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
-    if trouble := inexact(given.answers):
+    trouble = inexact(given.answers)
+    if trouble:
         raise RefusedError(f"the answer cannot be used: {trouble}")
     return {name: with_values(waiting[name], answer) for name, answer in given.answers.items()}
 

@@ -161,7 +161,8 @@ class ServerRuns:
 
 def snapshot_of(state: Mapping[str, Any]) -> RunSnapshot:
     """Returns a state of a thread, with the results of the steps that ended while others wait."""
-    values, asked = dict(state["values"]) if isinstance(state["values"], Mapping) else {}, list[Interrupt]()
+    values = dict(state["values"]) if isinstance(state["values"], Mapping) else {}
+    asked = list[Interrupt]()
     for task in state.get("tasks") or ():
         asked += [Interrupt(one.get("value"), id=str(one["id"])) for one in task.get("interrupts") or ()]
         for channel, written in (task.get("result") or {}).items():
@@ -186,7 +187,8 @@ async def _done(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]
 
 def _why(response: Any) -> str:
     with suppress(ValueError):
-        if told := response.json().get("detail"):
+        told = response.json().get("detail")
+        if told:
             return str(told)
     return f"the server answered {response.status_code}"
 
