@@ -33,7 +33,8 @@ from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.agents.sandbox import Pause, Sandbox
-from callsheet.graphs.text.sanitizing import counted, storable
+from callsheet.graphs.text.messages import counted
+from callsheet.graphs.text.unicode import storable
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ToolCallRequest

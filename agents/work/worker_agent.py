@@ -58,7 +58,8 @@ from callsheet.agents.work.finish import (
 )
 from callsheet.agents.work.media import has_media, with_media, without_media
 from callsheet.agents.work.tool_requests import answer_request
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 
 STEP_ID = "step_id"
 M = TypeVar("M", bound=BaseMessage)

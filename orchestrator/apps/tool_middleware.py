@@ -58,7 +58,7 @@ from callsheet.agents.work.equipment import (
 from callsheet.agents.work.media import with_media
 from callsheet.agents.work.tool_requests import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
-from callsheet.graphs.text.sanitizing import check_type
+from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_context import call_ledger, caller, standing_approvals, waited_for
