@@ -229,7 +229,7 @@ class Equipment:
         """
         own: list[dict[str, Any]] = []
         if self.code:
-            from callsheet.agents.programs import DEFINITION as RUN
+            from callsheet.agents.programs.functions import DEFINITION as RUN
 
             own.append(dict(RUN))
         if self.own_tools:

@@ -223,7 +223,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
     ) -> Answer:
         """Runs a program."""
-        from callsheet.agents.programs import run_program
+        from callsheet.agents.programs.program import run_program
 
         async def make(inner: ToolCallRequest, _: BoundTool, approval: Approval | None) -> Answer:
             return await self._call(inner, equipment, tools, handler, approval)

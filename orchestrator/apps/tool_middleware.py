@@ -268,7 +268,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         if NEED_TOOL not in own and (text := self._roster()):
             shown = shown.override(system_message=_with_block(request.system_message, text))
         if self._code_mode and RUN_PROGRAM not in own:
-            from callsheet.agents.programs import DEFINITION as RUN
+            from callsheet.agents.programs.functions import DEFINITION as RUN
 
             own_tools.insert(0, dict(RUN))
         return shown.override(tools=[*request.tools, *own_tools, *held.values(), *reads]), own, held
@@ -338,7 +338,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
     async def _program(self, request: ToolCallRequest, held: Mapping[str, BoundTool], send: Send) -> Answer:
         """Runs a program."""
-        from callsheet.agents.programs import run_program
+        from callsheet.agents.programs.program import run_program
 
         supervision = self._supervision(request.state)
 
