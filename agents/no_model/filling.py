@@ -13,8 +13,7 @@ from callsheet.agents.no_model.values import Kind, Value, unit_in, values_in, zo
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.model import Agent, Parameter, Tool
-from callsheet.graphs.text.sanitizing import split_name
-from callsheet.graphs.text.words import tokens
+from callsheet.graphs.text.words import split_name, tokens
 
 _NAMED = (
     (Kind.QUESTION, frozenset({"question", "request"})),

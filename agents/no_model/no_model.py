@@ -26,8 +26,8 @@ from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs.catalog.model import Catalog, Parameter, Tool
 from callsheet.graphs.errors import PlanError, SettingsError
-from callsheet.graphs.text.sanitizing import shown, split_name
-from callsheet.graphs.text.words import clause_spans, parts_of, tokens
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.words import clause_spans, parts_of, split_name, tokens
 
 _EXAMPLES = 3
 _AGENTS = 20
