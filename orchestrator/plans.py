@@ -19,7 +19,7 @@ from callsheet.agents.planning.revision import NO_ITEMS, Revised, expanded, item
 from callsheet.agents.planning.workers import next_workers
 from callsheet.agents.work.context import conversation_text, reports, spoken, surroundings, task
 from callsheet.graphs import Catalog, PlanError, UnknownNameError
-from callsheet.graphs.text.sanitizing import bounded
+from callsheet.graphs.text.arguments import bounded
 from callsheet.orchestrator.run.run_context import RunConfiguration
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.state import ChatInput, State, plan_of, read_result, read_results, results_of, step_result

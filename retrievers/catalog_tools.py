@@ -11,7 +11,7 @@ from pydantic import Field
 
 from callsheet.graphs import Agent, Catalog, KnowledgeGraph, Tool, UnknownNameError, shown, shown_schema, split_name
 from callsheet.graphs.knowledge_graph import Edge, detailed_graph, edge_line, edges_at, graph_of, named, node_name
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.capabilities import with_capabilities

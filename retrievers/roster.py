@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from callsheet.graphs import Agent, Catalog, Skill, Tool, UnknownNameError, shown, split_name
 from callsheet.graphs.errors import near_names
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.index.embedding import shared_tokenizer
 from callsheet.retrievers.index.node_texts import COMPOSED, first_sentence

@@ -22,7 +22,8 @@ from langchain_core.messages import ToolCall, ToolMessage
 from callsheet.agents.calls.call_context import Limits
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
-from callsheet.graphs.text.sanitizing import clean, visible
+from callsheet.graphs.text.hidden import visible
+from callsheet.graphs.text.unicode import clean
 
 Kind = Literal[
     "",

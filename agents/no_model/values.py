@@ -189,12 +189,20 @@ def unit_in(said: str, choices: Sequence[str]) -> str | None:
     words = tokens(said)
     named = [choice for choice in choices if words and tokens(choice) == words]
     if named:
-        return named[0] if len(named) == 1 else None
+        return _lone(named)
     meant = _unit(said)
-    known = [(choice, unit) for choice in choices if meant and (unit := _unit(choice)) is not None]
-    equal = [choice for choice, unit in known if unit == meant]
-    equal = equal or [choice for choice, unit in known if meant and unit[1:] == meant[1:]]
-    return equal[0] if len(equal) == 1 else None
+    if meant is None:
+        return None
+    units = [(choice, _unit(choice)) for choice in choices]
+    equal = [choice for choice, unit in units if unit == meant]
+    if not equal:
+        equal = [choice for choice, unit in units if unit is not None and unit[1:] == meant[1:]]
+    return _lone(equal)
+
+
+def _lone(found: Sequence[str]) -> str | None:
+    """Returns the only one of these; None if there are several, or none."""
+    return found[0] if len(found) == 1 else None
 
 
 @lru_cache(maxsize=4096)

@@ -17,8 +17,8 @@ from langchain_core.tools import StructuredTool, ToolException
 from callsheet.agents.calls.call_context import LOOP, within
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import ModelSchema, model_schema
-from callsheet.graphs.text.sanitizing import shown
 
 NEED_TOOL = "need_tool"
 """The tool by which a worker asks for more tools; no tool of the catalog gets this name."""

@@ -27,8 +27,9 @@ from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.errors import CallsheetError, CatalogError
 from callsheet.graphs.sources.loaded import CatalogSource, Loaded
 from callsheet.graphs.sources.loading import load
+from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import model_schema
-from callsheet.graphs.text.sanitizing import listed, shown
 from callsheet.graphs.trust.changes import news_of
 from callsheet.graphs.trust.harm import Harm, harm_of
 from callsheet.graphs.trust.pins import digests

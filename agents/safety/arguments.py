@@ -20,7 +20,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
 from callsheet.agents.calls.call_context import within
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 _MOST_SAID = 3
 _LONGEST = 300

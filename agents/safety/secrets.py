@@ -20,7 +20,8 @@ from weakref import WeakSet
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError, CatalogError
-from callsheet.graphs.text.sanitizing import MASK, is_secret_name, secrets_in, without_hidden
+from callsheet.graphs.text.credentials import MASK, is_secret_name, secrets_in
+from callsheet.graphs.text.hidden import without_hidden
 
 _SHORTEST = 6
 _MOST_RUNS = 1_000

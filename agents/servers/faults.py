@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 if TYPE_CHECKING:
     from mcp import MCPError

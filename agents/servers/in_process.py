@@ -36,7 +36,8 @@ from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Media, Outcome, capped, failed
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.text.sanitizing import clean, storable, visible
+from callsheet.graphs.text.hidden import visible
+from callsheet.graphs.text.unicode import clean, storable
 
 _T = TypeVar("_T")
 _CALL_ID = "callsheet"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from callsheet.agents.calls.call_context import Ask, Progress
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import Redaction
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.json_schema import shown_form
-from callsheet.graphs.text.sanitizing import shown
 
 if TYPE_CHECKING:
     from mcp.client.context import ClientRequestContext

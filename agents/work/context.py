@@ -41,7 +41,7 @@ from callsheet.agents.registry.binding import NO_OUTPUT, READ_RESULT, names_of
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs import CallsheetError, ServerConfig
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 _AGENTS = 50
 """Maximum number of agents whose folders are looked for."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import model_schema
-from callsheet.graphs.text.sanitizing import shown
 
 _HEADING = "What other tools, which you do not have, say of single arguments (in brackets) that yours have too:"
 _MOST = 6

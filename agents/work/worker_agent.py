@@ -58,7 +58,8 @@ from callsheet.agents.work.finish import (
 )
 from callsheet.agents.work.media import has_media, with_media, without_media
 from callsheet.agents.work.tool_requests import answer_request
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 
 STEP_ID = "step_id"
 M = TypeVar("M", bound=BaseMessage)
@@ -222,7 +223,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
     ) -> Answer:
         """Runs a program."""
-        from callsheet.agents.programs import run_program
+        from callsheet.agents.programs.program import run_program
 
         async def make(inner: ToolCallRequest, _: BoundTool, approval: Approval | None) -> Answer:
             return await self._call(inner, equipment, tools, handler, approval)

@@ -13,7 +13,9 @@ import networkx as nx
 from callsheet.graphs.catalog.model import SKILLS, Tool
 from callsheet.graphs.errors import Severity
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
-from callsheet.graphs.text.sanitizing import LONGEST_TEXT, Hidden, hidden_in, shown, split_name, strings_in
+from callsheet.graphs.text.hidden import LONGEST_TEXT, Hidden, hidden_in, shown
+from callsheet.graphs.text.unicode import strings_in
+from callsheet.graphs.text.words import split_name
 
 ALIKE = 0.75
 """Share of common words from which two tools count as nearly identical."""

@@ -22,8 +22,9 @@ from hashlib import sha256
 from itertools import count
 from typing import Any
 
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.json_schema import NAMED, JsonObject, keywords, pointed, shown_schema
-from callsheet.graphs.text.sanitizing import DEEPEST, shown
+from callsheet.graphs.text.unicode import DEEPEST
 
 _KNOWN = 4_096
 """Schemas whose changed form is remembered."""

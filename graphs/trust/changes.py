@@ -12,7 +12,7 @@ from typing import Any
 
 from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.errors import Finding, Severity
-from callsheet.graphs.text.sanitizing import escaped, one_line
+from callsheet.graphs.text.hidden import escaped, one_line
 from callsheet.graphs.trust.pins import Change
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+")

@@ -20,7 +20,7 @@ from callsheet.graphs.catalog.labels import key_of
 from callsheet.graphs.catalog.model import Catalog, Record, Tool
 from callsheet.graphs.errors import TrustError
 from callsheet.graphs.storage import StoredFile, StoreError, state_file, yes_from_environment
-from callsheet.graphs.text.sanitizing import one_line
+from callsheet.graphs.text.hidden import one_line
 from callsheet.graphs.trust.harm import harm_of
 from callsheet.graphs.trust.pins import digest, server_identity
 from callsheet.graphs.trust.variables import given_by

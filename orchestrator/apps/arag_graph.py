@@ -29,8 +29,9 @@ from callsheet.agents.servers.in_process import APP, TOOL_MODEL
 from callsheet.graphs import CallsheetError, SourceCatalog
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.sources.loaded import joined
+from callsheet.graphs.text.arguments import bounded, check_type
+from callsheet.graphs.text.messages import error_lines
 from callsheet.graphs.text.regex import linear
-from callsheet.graphs.text.sanitizing import bounded, check_type, error_lines
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.orchestrator.run.run_context import context, sync_and_async
 from callsheet.orchestrator.run.settings import ReaderSettings

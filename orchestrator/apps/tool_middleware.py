@@ -58,7 +58,7 @@ from callsheet.agents.work.equipment import (
 from callsheet.agents.work.media import with_media
 from callsheet.agents.work.tool_requests import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
-from callsheet.graphs.text.sanitizing import check_type
+from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_context import call_ledger, caller, standing_approvals, waited_for
@@ -268,7 +268,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         if NEED_TOOL not in own and (text := self._roster()):
             shown = shown.override(system_message=_with_block(request.system_message, text))
         if self._code_mode and RUN_PROGRAM not in own:
-            from callsheet.agents.programs import DEFINITION as RUN
+            from callsheet.agents.programs.functions import DEFINITION as RUN
 
             own_tools.insert(0, dict(RUN))
         return shown.override(tools=[*request.tools, *own_tools, *held.values(), *reads]), own, held
@@ -338,7 +338,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
     async def _program(self, request: ToolCallRequest, held: Mapping[str, BoundTool], send: Send) -> Answer:
         """Runs a program."""
-        from callsheet.agents.programs import run_program
+        from callsheet.agents.programs.program import run_program
 
         supervision = self._supervision(request.state)
 

@@ -15,7 +15,7 @@ from callsheet.agents.calls.review import TOOK_EFFECT, AnswerError, DecisionType
 from callsheet.graphs.errors import TrustError
 from callsheet.graphs.sources.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
-from callsheet.graphs.text.sanitizing import one_line
+from callsheet.graphs.text.hidden import one_line
 from callsheet.graphs.trust.consent import Agreements, believable, believed, doing
 
 if TYPE_CHECKING:

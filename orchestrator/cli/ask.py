@@ -16,7 +16,8 @@ import click
 
 from callsheet.agents.calls.review import flat
 from callsheet.graphs.errors import TrustError
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,

@@ -9,7 +9,7 @@ import click
 
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.storage import cure_of, is_full
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 from callsheet.orchestrator.cli.ask import ask
 from callsheet.orchestrator.cli.catalog_commands import COMMANDS as OF_CATALOGS
 from callsheet.orchestrator.cli.documents import documents

@@ -17,7 +17,8 @@ import click
 from platformdirs import user_config_path
 
 from callsheet.graphs.errors import CatalogError, SettingsError
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
     FILE,

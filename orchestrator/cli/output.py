@@ -17,7 +17,8 @@ from rich.table import Column, Table
 
 from callsheet.agents.calls.review import flat
 from callsheet.graphs.errors import Finding, Severity
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.cli.approval_prompt import approve_all
 from callsheet.orchestrator.run_events import RunEvent, pick_notes, progress_text
 

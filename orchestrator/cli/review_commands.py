@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from callsheet.graphs.errors import Finding, SettingsError, Severity, lookup
-from callsheet.graphs.text.sanitizing import counted, one_line, shown
+from callsheet.graphs.text.hidden import one_line, shown
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
 from callsheet.graphs.trust.consent import Agreements, StandingApprovals, believable, believed
 from callsheet.graphs.trust.open_calls import CallLedger, Verdict

@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
 from callsheet.graphs.errors import SettingsError
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from callsheet.graphs import (
 )
 from callsheet.graphs.dependencies import Proposal, decide, read_dependencies, write_dependencies
 from callsheet.graphs.storage import private_folder
-from callsheet.graphs.text.sanitizing import one_line
+from callsheet.graphs.text.hidden import one_line
 from callsheet.graphs.trust.changes import sides_of
 from callsheet.graphs.trust.consent import StandingApproval, StandingApprovals
 from callsheet.orchestrator.server.page_requests import (

@@ -24,7 +24,7 @@ from callsheet.graphs import (
 )
 from callsheet.graphs.catalog.formats.manifests import tool_from_entry
 from callsheet.graphs.lint import lint
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.retrievers import AgentGraphRetriever
 from callsheet.retrievers.capabilities import Assignments

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage import cure_of, is_full, private_file
-from callsheet.graphs.text.sanitizing import clean, normalized
+from callsheet.graphs.text.unicode import clean, normalized
 from callsheet.graphs.text.words import is_east_asian, words_of
 from callsheet.retrievers.documents.languages import languages_of
 from callsheet.retrievers.index.indexes import inverse_frequency

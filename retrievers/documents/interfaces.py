@@ -18,7 +18,8 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.text.sanitizing import counted, listed
+from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.documents.document_index import DocumentIndex

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from callsheet.graphs import Catalog, SettingsError, View, evidence, knowledge_graph, required_paths
 from callsheet.graphs.dependencies import Outcomes
-from callsheet.graphs.text.sanitizing import bounded
+from callsheet.graphs.text.arguments import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.indexes import LexicalIndex
 from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of

@@ -12,7 +12,7 @@ from callsheet.agents.calls.tool_result import Fault, readings, with_data
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.in_process import CALL_LIMITS, TOOL_NAME, InProcess, summary_line, tool_of_remote_agent
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy, ServerConfig, ServerOptions
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.trust.pins import digests
 
 if TYPE_CHECKING:

@@ -28,7 +28,8 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import StoredFile, cache_file, file_named
-from callsheet.graphs.text.sanitizing import clean, one_line, shown, visible
+from callsheet.graphs.text.hidden import one_line, shown, visible
+from callsheet.graphs.text.unicode import clean
 from callsheet.graphs.trust.pins import hides_text
 
 RESOURCE = "resource:"

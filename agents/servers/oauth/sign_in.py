@@ -46,7 +46,7 @@ from callsheet.agents.servers.oauth.stored_tokens import (
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.graphs.errors import CallsheetError, SettingsError
 from callsheet.graphs.storage import state_file
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 LASTS = 600.0
 PAUSE = 0.2

@@ -28,7 +28,7 @@ from callsheet.agents.servers.transport.allowance import allowed_bytes, allowed_
 from callsheet.agents.servers.transport.messages import LARGE, parsed
 from callsheet.agents.servers.transport.program_files import Stamps, stamps_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 # Paths, not secrets. Behind a company's TLS proxy, uvx and npx cannot download without them.
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")

@@ -15,10 +15,11 @@ from pydantic import ConfigDict, Field
 
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Name, Record, Tool
 from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.text.hidden import written_out
 from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.regular_files import read_regular
-from callsheet.graphs.text.sanitizing import DEEPEST, clean, encodable, written_out
+from callsheet.graphs.text.unicode import DEEPEST, clean, encodable
 
 _LARGEST_ENV = 1_000_000
 _NOT_BREAK = re.compile(r"[^\n]")

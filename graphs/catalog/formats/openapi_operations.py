@@ -14,7 +14,8 @@ from callsheet.graphs.catalog.formats.openapi_documents import Document, list_of
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.json_schema import JsonObject
-from callsheet.graphs.text.sanitizing import counted, encodable, storable
+from callsheet.graphs.text.messages import counted
+from callsheet.graphs.text.unicode import encodable, storable
 
 META = "callsheet/http"
 """Where in ``_meta`` of a tool's definition this is."""

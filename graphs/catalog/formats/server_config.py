@@ -18,7 +18,7 @@ from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.regex import linear
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.unicode import clean
 
 A2A = "a2a"
 OPENAPI = "openapi"

@@ -31,7 +31,7 @@ from callsheet.graphs import (
     told,
     used_by,
 )
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.server.page_requests import Parameters
 from callsheet.orchestrator.server.visible_catalog import Json, NodeName, VisibleCatalog, fit, shown_line, shown_text
 from callsheet.retrievers import Evidence, PickedTool, Selection, explain_tool

@@ -33,7 +33,7 @@ from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.calls.question_text import shown_text
 from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
 from callsheet.graphs import CallsheetError, Loaded, SettingsError, User, shown
-from callsheet.graphs.text.sanitizing import counted, error_lines
+from callsheet.graphs.text.messages import counted, error_lines
 from callsheet.orchestrator.run.run_metrics import count_call
 from callsheet.orchestrator.server.gateway.catalog_gateway import (
     MOST_READ,
