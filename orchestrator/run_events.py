@@ -74,7 +74,7 @@ def last_states(history: Sequence[StateSnapshot]) -> list[StateSnapshot]:
 
 def _is_followed(values: Mapping[str, Any]) -> bool:
     """Returns whether a state is that of an answered request to which the next one was just added."""
-    messages: Sequence[Any] = values.get("messages") or ()
+    messages: Sequence[Any] = values.get("messages", [])
     return bool(values.get("ended") and messages) and field_of(messages[-1], "type") == "human"
 
 
