@@ -153,9 +153,8 @@ class Nodes:
             get_stream_writer()({"event": "step", "step_id": name, "result": result})
         update = {**plan_update(state, plan, expansions), "results": plain, "waves": waves}
         if not workers and settings.transcript == "calls":  # the answer is next, and streamed after them
-            begun = dict.fromkeys(step for wave in waves for steps in wave for step in steps)
-            told = [*read_results(state["replaced"]).values(), *(results[step] for step in begun if step in results)]
-            update["messages"] = transcript(state["run"], plan, told)
+            begun = _results_begun(results, waves)
+            update["messages"] = transcript(state["run"], plan, [*read_results(state["replaced"]).values(), *begun])
         return update
 
     def route(self, state: State) -> str:
@@ -302,6 +301,12 @@ def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _write_request(update: Mapping[str, Any]) -> None:
     """Streams that a request begins."""
     get_stream_writer()(request_event(update))
+
+
+def _results_begun(results: Mapping[str, StepResult], waves: Sequence[Sequence[Sequence[str]]]) -> list[StepResult]:
+    """Returns the results of the steps of these waves, in the order in which the steps began."""
+    begun = dict.fromkeys(step for wave in waves for steps in wave for step in steps)
+    return [results[step] for step in begun if step in results]
 
 
 def _unplanned(why: str) -> dict[str, Any]:

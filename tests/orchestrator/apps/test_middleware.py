@@ -252,7 +252,7 @@ def test_a_loop_searches_once_for_each_message_of_the_user(catalog: Any, monkeyp
     from callsheet.orchestrator.apps import tool_middleware
 
     asked: list[str] = []
-    real = tool_middleware.selected
+    real = tool_middleware.select_traced
     monkeypatch.setattr(tool_middleware, "select_traced", lambda r, text, **k: asked.append(text) or real(r, text, **k))
     loop = said("Next, write a note.", calls("bank_exchange_rate", currency="USD"))
     app = agent(ScriptedModel(replies=[loop, loop, loop, loop, AIMessage("0.9")]), catalog)
