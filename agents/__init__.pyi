@@ -23,7 +23,7 @@ from .models.chat_models import (
     ModelError as ModelError,
     chat_model as chat_model,
     normalize as normalize,
-    unstreamed as unstreamed,
+    without_streaming as without_streaming,
 )
 from .models.prompts import Prompts as Prompts
 from .no_model.no_model import NoModel as NoModel
@@ -37,7 +37,7 @@ from .planning.planner import (
     decompose as decompose,
 )
 from .planning.revision import Revision as Revision, revise as revise
-from .registry.binding import BoundTool as BoundTool, unsettled as unsettled
+from .registry.binding import BoundTool as BoundTool, unsettled_calls as unsettled_calls
 from .registry.tool_registry import (
     ApprovalPolicy as ApprovalPolicy,
     Assurance as Assurance,

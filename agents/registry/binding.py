@@ -46,7 +46,7 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
     and on ``beside`` only if two names are the same: the own name then becomes ``agent_tool`` too. A digest of the id
     is added if the name is still not unique, is too long, or ends like a digest.
     """
-    candidates = [names_of(tool.agent, tool.name) for tool in tools]
+    candidates = [names_of_bound(tool.agent, tool.name) for tool in tools]
     taken = (*beside, NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM)
     names = [first for first, _, _ in candidates]
     for longer in (1, 2):
@@ -55,7 +55,7 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
     return names
 
 
-def names_of(agent: str, name: str) -> tuple[str, str, str]:
+def names_of_bound(agent: str, name: str) -> tuple[str, str, str]:
     """Returns all names that ``model_names`` may give to a tool, the preferred one first."""
     fit_agent = _UNFIT.sub("_", agent)
     fit = _UNFIT.sub("_", name)
@@ -184,7 +184,7 @@ def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
 
 
 @contextmanager
-def unsettled() -> Iterator[list[str]]:
+def unsettled_calls() -> Iterator[list[str]]:
     """Collects the ids of tools that were called in this block, must not be called twice, and have not answered."""
     calls: list[str] = []
     with within(_UNSETTLED, calls):

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from urllib.parse import unquote
 
 from callsheet.agents.calls.call_context import USER, Limits, within
-from callsheet.agents.calls.tool_result import Outcome, failed
+from callsheet.agents.calls.tool_result import Outcome, failed_outcome
 from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
 from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call
 from callsheet.agents.safety.paths import outside
@@ -27,7 +27,7 @@ from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.errors import CallsheetError, CatalogError
 from callsheet.graphs.sources.loaded import CatalogSource, Loaded
 from callsheet.graphs.sources.loading import load
-from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.graphs.trust.changes import news_of
@@ -284,7 +284,7 @@ class ToolRegistry:
             UnknownNameError: A tool is not in the catalog.
         """
         catalog = self.catalog
-        ids = [tool_id for tool_id in dict.fromkeys(listed(tool_ids)) if not held_only or tool_id in catalog.tools]
+        ids = [tool_id for tool_id in dict.fromkeys(as_texts(tool_ids)) if not held_only or tool_id in catalog.tools]
         tools = [catalog.tool(tool_id) for tool_id in ids]
         names = model_names(tools, beside=beside)
         return {name: self._bound(name, tool, run_id, user) for name, tool in zip(names, tools, strict=True)}
@@ -360,7 +360,7 @@ class ToolRegistry:
             try:
                 arguments = secrets.opened(plain, arguments)
             except LostSecretError as lost:
-                return failed(tool.agent, tool.name, "refused", str(lost))
+                return failed_outcome(tool.agent, tool.name, "refused", str(lost))
             agreed = AGREED.get()
             fit = fit_of_call(arguments)
 
@@ -371,7 +371,7 @@ class ToolRegistry:
             # second, however small the server's schema and the arguments are.
             why = await asyncio.to_thread(permit)
             if why:
-                outcome = failed(tool.agent, tool.name, "refused", why)
+                outcome = failed_outcome(tool.agent, tool.name, "refused", why)
             elif isinstance(connection, ServerConfig):
                 how: Any = {"repeatable": repeatable, "harmless": harmless, "permit": permit, "reads": self._reads}
                 with within(USER, user.id if user else ""):

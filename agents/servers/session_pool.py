@@ -20,7 +20,7 @@ from dataclasses import replace
 from weakref import WeakSet
 
 from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ask_of_caller, progress_of_caller
-from callsheet.agents.calls.tool_result import Fault, KeptResults, Kind, Outcome, failed, outcome_of
+from callsheet.agents.calls.tool_result import Fault, KeptResults, Kind, Outcome, failed_outcome, outcome_of
 from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_outcome, read_request
 from callsheet.agents.servers.oauth.addresses import page_hint
 from callsheet.agents.servers.session import Session
@@ -388,10 +388,10 @@ class SessionPool:
             request = replace(request, args=clean(dict(request.args)))
             json.dumps(request.args, allow_nan=False, default=str)
         except CallsheetError as error:
-            return failed(agent_id, request.tool, "refused", f"the arguments are {error}")
+            return failed_outcome(agent_id, request.tool, "refused", f"the arguments are {error}")
         except ValueError:  # it would be sent as null
             why = "the arguments contain a number that JSON does not support"
-            return failed(agent_id, request.tool, "refused", why)
+            return failed_outcome(agent_id, request.tool, "refused", why)
         turns = self._server_turns.get(agent_id)
         if turns is None:
             most = request.server.callsheet.limits.get("server_calls", self.limits.server_calls)
@@ -409,7 +409,7 @@ class SessionPool:
         async with turns, self._turns:
             why = self.circuits.barred(request.agent_id)
             if why:
-                return failed(request.agent_id, request.tool, "refused", why), None
+                return failed_outcome(request.agent_id, request.tool, "refused", why), None
             return await self._asked(request)
 
     async def _asked(self, request: CallRequest) -> tuple[Outcome, float | None]:
@@ -422,7 +422,7 @@ class SessionPool:
             session = await self._ready(key, request.server, asks=request.ask is not None)
             why = request.permit()
             if why:
-                return failed(agent_id, tool, "refused", why), None
+                return failed_outcome(agent_id, tool, "refused", why), None
             limits = session.limits.own(request.server.callsheet.tools.get(tool, {}))
             sent = True
             call = "tools/call", {"name": tool, "arguments": request.args}
@@ -433,9 +433,9 @@ class SessionPool:
             effect = fault.effect if sent else "none"
             hint = page_hint(agent_id) if fault.kind == "sign_in" else ""
             again = effect == "none" or request.repeatable or request.harmless
-            return failed(agent_id, tool, fault.kind, f"{fault}{hint}", effect), _wait(fault) if again else None
+            return failed_outcome(agent_id, tool, fault.kind, f"{fault}{hint}", effect), _wait(fault) if again else None
         except CallsheetError as error:
-            return failed(agent_id, tool, "start", str(error)), None
+            return failed_outcome(agent_id, tool, "start", str(error)), None
         keep = self.results.of(request.run_id, agent_id, tool)
         read: Callable[..., Outcome] = read_outcome if request.reads else outcome_of
         try:
@@ -443,7 +443,7 @@ class SessionPool:
             outcome = await asyncio.to_thread(read, agent_id, tool, result, limits, keep)
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
-            outcome = failed(agent_id, tool, "protocol", why, "reported")
+            outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
         return replace(outcome, error=session.hidden(outcome.error)), None
 
 

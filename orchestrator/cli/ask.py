@@ -20,16 +20,23 @@ from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.messages import counted
 from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.cli import output
-from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
+from callsheet.orchestrator.cli.approval_prompt import (
+    approve_all,
+    ask_person,
+    has_terminal,
+    leave_inputs,
+    plain_questions,
+)
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
-    check_model,
+    check_model_name,
     common,
     decision_option,
     run_options,
     size_options,
 )
 from callsheet.orchestrator.run.threads import Threads, stream_in_thread, sweep_threads
+from callsheet.orchestrator.run_events import RunEvent, values_of
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -92,8 +99,8 @@ def ask(
 
     _check_request(query, resume=resume)
     began = time.monotonic()
-    check_model(of_run["model"])
-    check_model(of_run["decision_model"])
+    check_model_name(of_run["model"])
+    check_model_name(of_run["decision_model"])
     loaded = options.open()
     threads = Threads.of(loaded)
     thread = _thread_of(threads, thread, resume=resume)
@@ -184,7 +191,7 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
         asked: dict[str, Any] = {}
         while True:
             with show.working() if show else nullcontext():
-                ran = runner.run(run(workflow, threads, thread, given, show.event if show else lambda _: None))
+                ran = runner.run(run_workflow(workflow, threads, thread, given, show.event if show else lambda _: None))
             if len(asked) < len(left):  # some were left for later: the rest is done, and nothing is asked again
                 return ran
             answers = approve_all(ran.waiting) if approval == "never" else {}
@@ -198,12 +205,12 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
             given = Command(resume=answers)
 
 
-async def run(
+async def run_workflow(
     workflow: StateGraph[Any, Any, Any, Any],
     threads: Threads,
     thread: str,
     given: Any,
-    show: Callable[[Mapping[str, Any]], None],
+    show: Callable[[RunEvent], None],
 ) -> RunResult:
     """Runs a workflow in a thread until it ends or waits for a person, and shows its custom events.
 
@@ -213,31 +220,20 @@ async def run(
     now = await stream_in_thread(
         workflow, threads, thread, given, modes=["custom"], take=lambda _, __, event: show(event)
     )
-    results: dict[str, Any] = dict(now.values.get("results", {}))
-    picked: dict[str, Any] = {}
-    for task in now.tasks:  # of an unfinished wave
-        within = getattr(task.state, "values", {})
-        if isinstance(task.result, Mapping):
-            results.update(task.result.get("results", {}))
-        else:
-            picked.update(within.get("picked", {}))
-    return RunResult(now.values, now.interrupts, results, picked)
+    return RunResult(values_of(now), now.interrupts)
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The state of a run.
+    """The end of a run, or where it waits.
 
     Attributes:
+        state: Its values, with the results of an unfinished wave.
         waiting: The interrupts that wait for a person; empty if the run has ended.
-        results: Step id -> result, those of an unfinished wave included.
-        picked: Step id -> selection, for unfinished steps.
     """
 
     state: Mapping[str, Any]
     waiting: tuple[Any, ...]
-    results: Mapping[str, Any]
-    picked: Mapping[str, Any]
 
     @property
     def answer(self) -> str:
@@ -260,10 +256,10 @@ class RunResult:
         return [self._step(step) for step in self.plan["steps"]]
 
     def _step(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        done = self.results.get(step["id"])
+        done = self.state.get("results", {}).get(step["id"])
         if done is not None:
             return {name: done[name] for name in _STEP_FIELDS}
-        agents = self.picked.get(step["id"], {}).get("agents", [])
+        agents = self.state.get("selections", {}).get(step["id"], {}).get("agents", [])
         values = (one.value for one in self.waiting if isinstance(one.value, Mapping))
         asked = [one for one in values if one.get("type") in _WAITS and one.get("step_id") == step["id"]]
         return {
@@ -289,6 +285,6 @@ def _report(ran: RunResult, thread: str, again: str, seconds: float) -> dict[str
         "usage": ran.state.get("usage", {}),
         "revisions": ran.state.get("revisions", []),
         "thread": thread,
-        "waiting": described(ran.waiting),
+        "waiting": plain_questions(ran.waiting),
         "seconds": round(seconds, 3),
     }

@@ -46,11 +46,11 @@ class Threads:
     def of(cls, loaded: Loaded) -> Threads:
         """Returns the threads of a catalog, in the user's data folder.
 
-        It is the same if its sources are (``key_of``).
+        It is the same if its sources are (``catalog_key``).
         """
-        from callsheet.graphs.catalog.labels import key_of
+        from callsheet.graphs.catalog.labels import catalog_key
 
-        return cls(_all() / key_of(loaded.label))
+        return cls(_all() / catalog_key(loaded.label))
 
     @staticmethod
     def new() -> str:
@@ -180,7 +180,7 @@ async def stream_in_thread(
     """Runs a workflow until it ends or waits for a person; no input continues. The caller has locked the thread.
 
     Returns:
-        The state of the thread, with those of its unfinished steps.
+        The state of the thread.
 
     Raises:
         SettingsError: There is nothing to continue, or a new request would replace an unfinished one.
@@ -196,12 +196,7 @@ async def stream_in_thread(
             stream: Any = app.astream(given, config, stream_mode=[*modes], subgraphs=True, durability="sync")
             async for namespace, mode, data in stream:
                 take(namespace, mode, data)
-        return await app.aget_state(config, subgraphs=True)
-
-
-def without_failed(results: Mapping[str, Any]) -> dict[str, Any]:
-    """The results of a run without those of the steps that are to be repeated: failed, or skipped because of that."""
-    return {step: result for step, result in results.items() if result["status"] not in _OVER}
+        return await app.aget_state(config)
 
 
 async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfig) -> bool:
@@ -216,8 +211,6 @@ async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfi
     Raises:
         SettingsError: The thread is unknown.
     """
-    from langgraph.types import Overwrite
-
     before = await app.aget_state(config)
     if not before.values:
         raise SettingsError(f"there is nothing to resume in thread {config.get('configurable', {}).get('thread_id')!r}")
@@ -225,8 +218,9 @@ async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfi
     if before.tasks:
         return True
     results: dict[str, Any] = before.values.get("results", {})
-    kept = without_failed(results)
+    kept = {step: result for step, result in results.items() if result["status"] not in _OVER}
     if kept == results:
         return False
-    await app.aupdate_state(config, {"results": Overwrite(kept)}, as_node="plan")
+    # LangGraph's Overwrite as JSON, which a graph on a server takes too.
+    await app.aupdate_state(config, {"results": {"__overwrite__": kept}}, as_node="plan")
     return True

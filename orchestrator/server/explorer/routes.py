@@ -25,8 +25,9 @@ from callsheet.orchestrator.server.explorer import node_details
 from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, Parameters, RefusedError, check_key
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.server.review import AskedPart, ReviewRoutes
-from callsheet.orchestrator.server.runs.run_routes import RunChecks, Runs, run_endpoints
-from callsheet.orchestrator.server.runs.server_runs import ServerRuns
+from callsheet.orchestrator.server.runs.run_checks import RunChecks
+from callsheet.orchestrator.server.runs.run_routes import run_endpoints
+from callsheet.orchestrator.server.runs.runs import Runs
 from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
 
 ROOT = "/callsheet"
@@ -110,7 +111,7 @@ def _reading(runs: bool) -> dict[str, Endpoint]:
         "overview": _threaded(Parameters, lambda visible, _: node_details.overview(visible, runs=runs)),
         "map": _threaded(Parameters, lambda visible, _: node_details.catalog_map(visible)),
         "agents": _threaded(node_details.AgentList, node_details.list_agents),
-        "search": _threaded(node_details.Query, node_details.search),
+        "search": _threaded(node_details.SearchQuery, node_details.search),
         "node": _threaded(node_details.Id, node_details.node),
         "capability": _threaded(node_details.Id, node_details.capability),
         "findings": _threaded(node_details.Id, findings),
@@ -200,7 +201,7 @@ def _guarded(site: Site, endpoint: Endpoint, everybody: User | None, key: str) -
 
 def _metrics(runs: Runs | None) -> Endpoint:
     async def metrics(visible: VisibleCatalog, request: Request) -> Response:
-        waiting = await runs.waiting(request) if isinstance(runs, ServerRuns) else None
+        waiting = await runs.backend.waiting(request) if runs else None
         text = await run_in_threadpool(exposition, visible.may_see, visible.registry.unavailable(), waiting)
         return Response(text, media_type=MEDIA_TYPE, headers=HEADERS)
 

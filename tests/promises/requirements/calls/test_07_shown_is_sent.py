@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.calls.review import decided
+from callsheet.agents.calls.review import decision_on
 from callsheet.graphs import User, load
 from callsheet.orchestrator.cli import approval_prompt
 from callsheet.orchestrator.server import Site
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, Waiting
 from callsheet.orchestrator.server.gateway.mcp_gateway import form_of
-from callsheet.orchestrator.server.runs.run_history import question_views
+from callsheet.orchestrator.server.runs.question_views import question_views
 from explored import served
 from page_cards import page_cards
 
@@ -87,7 +87,7 @@ async def test_what_is_shown_on_every_surface_is_what_the_tool_receives(
         assert texts == dict.fromkeys(texts, shown[-1]), value
         # Nothing but what has ink: the text reads like what it is.
         assert all(one in "\n " or one.isprintable() for one in shown[-1]), value
-        await gateway.relay.answer(waiting.id, decided("approve", waiting.question), User())
+        await gateway.relay.answer(waiting.id, decision_on("approve", waiting.question), User())
     received = [one["params"]["arguments"] for one in fleet.sent("a") if one.get("method") == "tools/call"]
     assert [strict(json.loads(text)) for text in shown] == [strict(args) for args in received]
     assert [strict(args) for args in received] == [strict({"x": value}) for value in HARD]
