@@ -290,7 +290,8 @@ def lines_for(retriever: AgentGraphRetriever, words: str, *, most: int | None = 
     """
     agents, tools = agents_found(retriever, words)
     text = words[: retriever.selector.settings.max_query]
-    ranked = retriever.select(text, agents=None, tools=_RANKED, skills=0, judged=0).agents
+    everyone = max(1, len(retriever.catalog.agents))
+    ranked = retriever.select(text, agents=everyone, tools=_RANKED, skills=0, judged=0).agents
     ids = list(dict.fromkeys([*agents, *(agent.id for agent in ranked)]))[:most]
     lines = found_lines(retriever.catalog, ids, max_tokens=max_tokens, first=tools[:_PER_CLAUSE])
     if not lines:

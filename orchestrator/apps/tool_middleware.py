@@ -162,9 +162,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         skill_tokens: int = 5_000,
     ) -> None:
         super().__init__()
-        told = Settings(
-            agents=agents, tools=tools, tool_floor=tool_floor, approval=approval, skill_tokens=skill_tokens
-        )
+        told = Settings(agents=agents, tools=tools, tool_floor=tool_floor, approval=approval, skill_tokens=skill_tokens)
         if most < tools:
             raise SettingsError(f"most ({most}) must be at least tools ({tools})")
         if roster_tokens < 0:

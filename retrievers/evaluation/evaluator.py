@@ -343,7 +343,12 @@ def _cuts(agents: int | None, tools: int) -> Mapping[str, Sequence[int]]:
 
     Without a maximum of agents, these have the usual cut-offs.
     """
-    usual = {"agent": ((1, 3, 5), agents or 5), "tool": ((1, 3, 5, 10), tools), "skill": ((1, 2), 2), "": ((10,), tools)}
+    usual = {
+        "agent": ((1, 3, 5), agents or 5),
+        "tool": ((1, 3, 5, 10), tools),
+        "skill": ((1, 2), 2),
+        "": ((10,), tools),
+    }
     cuts = {}
     for level, (ks, size) in usual.items():
         cuts[level] = sorted({*(k for k in ks if k <= size), size})

@@ -404,7 +404,7 @@ class Selector:
 
         Without a judge, which can reorder agents, tools of agents that are not selected are skipped: not ``every``.
         """
-        picked = None if every or settings.agents is None else {self._owner(row) for row, _ in ranked.agents[: settings.agents]}
+        picked = None if every or settings.agents is None else self._selected(ranked, settings)
         for row in ranked.tools:
             source = ranked.source.get(row, row)
             if source == row and picked is not None and self._owner(row) not in picked:
