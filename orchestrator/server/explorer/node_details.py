@@ -57,7 +57,7 @@ class SearchQuery(Parameters):
     """A question, with the largest numbers of agents and tools."""
 
     q: _Text
-    agents: Annotated[int, Field(ge=1, le=50)] = 5
+    agents: Annotated[int, Field(ge=1, le=1_000)] | None = None
     tools: Annotated[int, Field(ge=1, le=128)] = 10
 
 

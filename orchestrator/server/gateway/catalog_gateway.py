@@ -264,7 +264,7 @@ class Gateway:
         """Returns what the caller may see."""
         return self._retriever.within(caller.user).catalog
 
-    async def find(self, query: str, caller: Caller, *, agents: int = 5, tools: int = 10) -> Selection:
+    async def find(self, query: str, caller: Caller, *, agents: int | None = None, tools: int = 10) -> Selection:
         """Selects agents, tools and skills for a query."""
         seen = self._retriever.within(caller.user)
         return await asyncio.to_thread(select_measured, seen, query, agents=agents, tools=tools)
