@@ -160,7 +160,8 @@ def _proposed(reading: StepReading) -> dict[str, str]:
 
     Only a person can say whether that is meant, so nothing is called with them.
     """
-    tool, text = reading.tool, reading.text
+    tool = reading.tool
+    text = reading.text
     typed = sorted((*reading.values.values(), *reading.rest), key=lambda value: value.start)
     named = named_values(tool, text, typed, harmless=True)
     values = {**named, **reading.values}
