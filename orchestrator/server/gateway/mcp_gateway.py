@@ -290,7 +290,7 @@ class GatewayServer:
                     asked = types.ElicitRequest(params=form_of(answer))
                     return _Asked(input_requests={_APPROVAL: asked}, request_state=answer.id)
                 try:
-                    reply = await _elicited(answer, context, caller)
+                    reply = await _elicited(answer, context, caller, self._gateway.registry.loaded.label)
                 except BaseException:  # nobody can be asked, the client has gone, or it called the request off
                     relay.drop(answer.id, caller.user)
                     raise
@@ -321,14 +321,14 @@ def _roster_text(seen: Roster) -> str:
     return f"{_ALL_NAMES if seen.whole else _ALL_AGENTS}\n{seen.text}"
 
 
-async def _elicited(waiting: Waiting, context: Context, caller: Caller) -> types.ElicitResult | None:
+async def _elicited(waiting: Waiting, context: Context, caller: Caller, label: str) -> types.ElicitResult | None:
     """Returns the result of a question's form, from a client of the older protocol; None if it needs no person.
 
     Raises:
         SettingsError: The call needs approval, and the client cannot ask.
     """
     if not can_ask(context.session.client_capabilities):
-        why = refused_answer(waiting, caller.user, self.gateway.registry.loaded.label)
+        why = refused_answer(waiting, caller.user, label)
         if why:
             raise SettingsError(why)
         return None
