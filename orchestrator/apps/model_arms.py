@@ -94,8 +94,9 @@ def _recording_tool(tool: Tool) -> StructuredTool:
     """Returns a tool of the same name, description and schema, whose result says that the call was recorded."""
 
     async def record(**args: Any) -> str:
-        if misfit := fit_of(tool.input_schema, args).misfit:
-            raise Fault("refused", misfit, effect="none")
+        misfit = fit_of(tool.input_schema, args).misfit
+        if misfit:
+            raise Fault("refused", misfit.reason, effect="none")
         return "The call was recorded."
 
     return StructuredTool(

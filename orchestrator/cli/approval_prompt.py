@@ -205,8 +205,8 @@ def _edited(args: Any) -> Any:
     except (ValueError, RecursionError) as error:
         click.echo(f"invalid JSON: {error}", err=True)
         return None
-    if trouble := inexact(edited):
-        click.echo(trouble, err=True)
+    if refusal := inexact(edited):
+        click.echo(refusal.reason, err=True)
         return None
     return edited
 
