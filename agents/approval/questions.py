@@ -83,6 +83,7 @@ def typed_value(schema: Mapping[str, Any], name: str, text: str) -> Any:
     values: list[Any] = [text]
     with suppress(ValueError, RecursionError):
         values.append(json.loads(text))
+    refusal: Refusal | None = None
     for value in values:
         refusal = refusal_of_values(one, {name: value})
         if refusal is None:

@@ -68,8 +68,8 @@ def root(tmp_path: Path) -> Path:
 def test_paths_stay_in_the_folders_that_a_server_may_use(root: Path, args: dict[str, Any], refused: bool) -> None:
     filled = {name: v.format(root=root) if isinstance(v, str) else v for name, v in args.items()}
     refusal = outside([str(root)], of(), filled, folder=str(root))
-    assert bool(said) is refused
-    assert not said or "Nothing was sent: give a place in them" in said
+    assert bool(refusal) is refused
+    assert not refusal or "Nothing was sent: give a place in them" in refusal.reason
     assert outside([], of(), filled) is None
 
 
