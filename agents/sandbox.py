@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.unicode import clean
 
 if TYPE_CHECKING:
     from pydantic_monty import AsyncMonty, AsyncMontySession, CollectString, ResourceLimits
 
 
-_MOST_PRINTED, _MOST_ERROR = 100_000, 2_000
+_MOST_PRINTED = 100_000
+_MOST_ERROR = 2_000
 _MOST_STORED = 4 * 1024 * 1024
 """Bytes of a stored program: it is stored at each of its calls."""
 _CRASH = 20.0

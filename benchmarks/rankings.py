@@ -18,7 +18,7 @@ from benchmarks.bootstrap import Bootstrap
 from benchmarks.search import Rank, World
 from benchmarks.sets.cases import Benchmark, Case, Level
 from callsheet.agents import chat_model
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.unicode import clean
 from callsheet.retrievers import AgentGraphRetriever, Selection, SelectSettings
 from callsheet.retrievers.evaluation.evaluator import average_precision, complete, ndcg, recall
 from callsheet.retrievers.selection.decision import Judgement, ToolJudge

@@ -52,16 +52,11 @@ from .knowledge_graph import (
 )
 from .sources.loaded import CatalogSource as CatalogSource, Loaded as Loaded, SourceCatalog as SourceCatalog
 from .sources.loading import load as load
+from .text.hidden import Hidden as Hidden, escaped as escaped, hidden_in as hidden_in, shown as shown
 from .text.json_schema import shown_schema as shown_schema
-from .text.sanitizing import (
-    Hidden as Hidden,
-    counted as counted,
-    escaped as escaped,
-    hidden_in as hidden_in,
-    shown as shown,
-    split_name as split_name,
-    strings_in as strings_in,
-)
+from .text.messages import counted as counted
+from .text.unicode import strings_in as strings_in
+from .text.words import split_name as split_name
 from .trust.changes import (
     diff_of as diff_of,
     findings_of as findings_of,

@@ -24,7 +24,8 @@ from callsheet.graphs.knowledge_graph import (
     node_name,
     owner,
 )
-from callsheet.graphs.text.sanitizing import encodable, escaped, written_out
+from callsheet.graphs.text.hidden import escaped, written_out
+from callsheet.graphs.text.unicode import encodable
 
 __all__ = ["edges_to_mermaid", "to_cypher", "to_graphml", "to_mermaid"]
 

@@ -364,7 +364,8 @@ def _add_capabilities(graph: KnowledgeGraph, catalog: Catalog, taxonomy: Sequenc
         graph.add_edge(tool_id, ("capability", name), kind=Relation.HAS_CAPABILITY)
     for capability in used:
         if capability.broader is not None:
-            source, target = ("capability", capability.id), ("capability", capability.broader)
+            source = ("capability", capability.id)
+            target = ("capability", capability.broader)
             graph.add_edge(source, target, kind=Relation.PARENT)
 
 

@@ -21,7 +21,8 @@ _NAME = re.compile(r"(?:[\w-][\w.-]{0,99}/)?[\w-][\w.-]{0,199}", re.ASCII)
 _LOCK_SECONDS = 30.0
 _FULL = "disk is full"  # SQLite's message, which Chroma repeats
 _FREE = "free some space, or set CALLSHEET_HOME to a folder on another disk, and try again; stored data is unchanged"
-_FOLDER_MODE, _FILE_MODE = 0o700, 0o600
+_FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
 
 
 def state_folder() -> Path:
@@ -171,7 +172,9 @@ class StoredFile:
     """
 
     def __init__(self, name: str, store: SharedStore | None = None) -> None:
-        self.name, self._store, self._path = name, store, Path(name)
+        self.name = name
+        self._store = store
+        self._path = Path(name)
 
     def __str__(self) -> str:
         """Its path, or its name in the shared store."""
@@ -215,7 +218,8 @@ class StoredFile:
 
     def modified(self) -> float:
         """Returns when it was last replaced, in seconds since 1970; a ``FileNotFoundError`` if that is not known."""
-        if (version := self.version()) is None:
+        version = self.version()
+        if version is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", str(self))
         return version[0]
 
@@ -262,14 +266,16 @@ def file_named(name: str | Path | StoredFile) -> StoredFile:
         return name
     if not isinstance(name, str) or not name.startswith(SHARED):
         return StoredFile(str(Path(name).expanduser()))
-    if (file := _shared_file(name.removeprefix(SHARED))) is None:
+    file = _shared_file(name.removeprefix(SHARED))
+    if file is None:
         raise SettingsError(f"{name} is in a shared store: set CALLSHEET_STORE to its address")
     return file
 
 
 def _shared_file(name: str) -> StoredFile | None:
     """The file in the shared store; None if there is no store; ``SettingsError``: the store or the name is invalid."""
-    if (store := shared_store()) is None:
+    store = shared_store()
+    if store is None:
         return None
     if not _NAME.fullmatch(name):
         raise SettingsError(f"{name[:100]!r} cannot be the name of a stored file: name it as in pins/team.json")

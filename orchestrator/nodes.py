@@ -47,6 +47,7 @@ from callsheet.orchestrator.plans import (
     wave_of,
 )
 from callsheet.orchestrator.run.run_context import RunConfiguration, caller, keep_observed, preferences
+from callsheet.orchestrator.run_events import request_event
 from callsheet.orchestrator.state import (
     State,
     StepState,
@@ -85,9 +86,12 @@ class Nodes:
             await asyncio.to_thread(check_answerable, configuration.supervision(self.registry))
             request = request_text(state, configuration.settings.max_request)
         except (CallsheetError, ImportError) as error:
-            said = state["messages"][-1].text if state["messages"] else ""
-            return {**update, "request": said, **_unplanned(str(error))}
-        return {**update, "request": request, "note": unfinished(state)}
+            update["request"] = state["messages"][-1].text if state["messages"] else ""
+            _write_request(update)
+            return {**update, **_unplanned(str(error))}
+        update["request"] = request
+        _write_request(update)
+        return {**update, "note": unfinished(state)}
 
     async def plan(self, state: State) -> dict[str, Any]:
         """Plans the request, or prepares a question to the user."""
@@ -130,12 +134,15 @@ class Nodes:
         settings = self._configuration(state).settings
         (plan, expansions, ended), results = expand_mapped(state, settings), results_of(state)
         marked = {result.id: result for result in ended}
-        if why := limit_reached(state, settings, plan):
+        why = limit_reached(state, settings, plan)
+        if why:
             marked |= {s.id: step_result(s, status="skipped", error=why) for s in plan.steps if s.id not in results}
         marked |= _blocked(plan, {**results, **marked})
         workers = wave_of(plan, {**results, **marked}, self.retriever.within(caller()), settings)
         waves = [*state["waves"], workers] if workers else state["waves"]
         plain = {name: result.model_dump(mode="json") for name, result in marked.items()}
+        for name, result in plain.items():
+            get_stream_writer()({"event": "step", "step_id": name, "result": result})
         update = {**plan_update(state, plan, expansions), "results": plain, "waves": waves}
         if not workers and settings.transcript == "calls":  # the answer is next, and streamed after them
             begun = dict.fromkeys(step for wave in waves for steps in wave for step in steps)
@@ -156,7 +163,8 @@ class Nodes:
             for picked in pool.map(self.steps.retrieve, wave):
                 selections |= picked
         for step_id, selection in selections.items():
-            if judged := selection.get("decision"):
+            judged = selection.get("decision")
+            if judged:
                 spent[f"decision {step_id} {len(state['waves'])}"] = Usage(calls=1, **judged).model_dump()
         return {"selections": selections, "spent": spent}
 
@@ -169,7 +177,8 @@ class Nodes:
         state = completed(state)
         if not planned(state) or not state["waves"]:
             return []
-        plan, results = plan_of(state), results_of(state)
+        plan = plan_of(state)
+        results = results_of(state)
         settings = self._configuration(state).settings
         workers = [[step for name in ids if (step := plan.step(name))] for ids in state["waves"][-1]]
         left = tokens_left(state, settings)
@@ -185,6 +194,7 @@ class Nodes:
         state = completed(state)
         if not planned(state):
             return {}
+        get_stream_writer()({"event": "usage", **usage_report(state)})
         return await revision_update(state, self._configuration(state), self.retriever.within(caller()), self.registry)
 
     async def answer(self, state: State) -> dict[str, Any]:
@@ -203,7 +213,9 @@ class Nodes:
         """Returns the answer, and whether a model wrote it."""
         if not planned(state):
             return AIMessage(_without_steps(state["plan"]), name="supervisor"), False
-        plan, results, configuration = plan_of(state), results_of(state), self._configuration(state)
+        plan = plan_of(state)
+        results = results_of(state)
+        configuration = self._configuration(state)
         ordered = [results[step.id] for step in plan.steps]
         conversation = spoken(state["messages"])
         if self.observed is not None and configuration.settings.learn:
@@ -231,7 +243,8 @@ class Nodes:
         called: set[str] = set()
         for result in results:
             called.update(call.agent for call in result.calls)
-        if news := self.registry.news(called, caller()):
+        news = self.registry.news(called, caller())
+        if news:
             get_stream_writer()({"event": "tools_changed", "text": news})
             notes.append(f"\n\n({news})")
         return "".join(notes)
@@ -278,6 +291,11 @@ def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {**empty, **merged, "run": uuid.uuid4().hex, "turns": list(turns)}
 
 
+def _write_request(update: Mapping[str, Any]) -> None:
+    """Streams that a request begins."""
+    get_stream_writer()(request_event(update))
+
+
 def _unplanned(why: str) -> dict[str, Any]:
     plan = {"steps": [], "note": why}
     get_stream_writer()({"event": "plan", **plan})
@@ -313,7 +331,8 @@ def _step_state(
     state: State, steps: Sequence[Step], results: Mapping[str, StepResult], left: int | None, conversation: str
 ) -> StepState:
     """Returns the state of a worker of these steps."""
-    plan, replaced = plan_of(state), read_results(state["replaced"])
+    plan = plan_of(state)
+    replaced = read_results(state["replaced"])
     lead = steps[0]
     began = replaced.get(lead.id)
     return StepState(
@@ -336,7 +355,8 @@ def _inputs(
     state: State, steps: Sequence[Step], results: Mapping[str, StepResult], replaced: Mapping[str, StepResult]
 ) -> list[StepResult]:
     """The results that the worker of these steps gets: of earlier requests, replaced steps, and what they wait for."""
-    plan, earlier = plan_of(state), earlier_results(state["turns"])
+    plan = plan_of(state)
+    earlier = earlier_results(state["turns"])
     lead = steps[0]
     used = dict.fromkeys(name for step in steps for name in step.uses)
     waits = {name for step in steps for name in plan.ancestors(step.id)}

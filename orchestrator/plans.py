@@ -19,7 +19,7 @@ from callsheet.agents.planning.revision import NO_ITEMS, Revised, expanded, item
 from callsheet.agents.planning.workers import next_workers
 from callsheet.agents.work.context import conversation_text, reports, spoken, surroundings, task
 from callsheet.graphs import Catalog, PlanError, UnknownNameError
-from callsheet.graphs.text.sanitizing import bounded
+from callsheet.graphs.text.arguments import bounded
 from callsheet.orchestrator.run.run_context import RunConfiguration
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.state import ChatInput, State, plan_of, read_result, read_results, results_of, step_result
@@ -54,7 +54,8 @@ def usage_report(state: State) -> dict[str, Any]:
     steps = {f"step {name}": Usage(**result.get("usage") or {}) for name, result in results.items()}
     steps = {place: spent for place, spent in steps.items() if spent != Usage()}
     places = {name: Usage(**spent) for name, spent in state.get("spent", {}).items()} | steps
-    by_role, by_step = defaultdict[str, Usage](Usage), defaultdict[str, Usage](Usage)
+    by_role = defaultdict[str, Usage](Usage)
+    by_step = defaultdict[str, Usage](Usage)
     for place, spent in places.items():
         kind, step, *_ = [*place.split(" "), ""]
         by_role[_ROLES.get(kind, kind)] += spent
@@ -78,7 +79,8 @@ _QUESTIONS = 3
 def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict[str, Any]:
     """Returns the state's update for a new plan with its revisions, which are streamed; empty without changes."""
     for revision in revisions:
-        get_stream_writer()({"event": "revision", **revision.model_dump(mode="json")})
+        steps = [step.model_dump(mode="json") for step in plan.steps]
+        get_stream_writer()({"event": "revision", **revision.model_dump(mode="json"), "steps": steps})
     new = [revision.model_dump(mode="json") for revision in revisions]
     changed = {"plan": plan.model_dump(mode="json")} if plan != plan_of(state) else {}
     return {**changed, **({"revisions": [*state["revisions"], *new]} if new else {})}
@@ -88,7 +90,8 @@ async def revision_update(
     state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> dict[str, Any]:
     """Returns the state's update after a wave; a plan that runs as expected is not sent to a model."""
-    settings, results = configuration.settings, results_of(state)
+    settings = configuration.settings
+    results = results_of(state)
     plan, expansions, without = expand_mapped(state, settings)
     update = plan_update(state, plan, expansions)
     model = configuration.model("planner") if plan.mode == "auto" else None
@@ -100,7 +103,8 @@ async def revision_update(
     why = answered or unreadable or reason_to_revise(plan, results, wave)
     if not why:
         return update
-    if late := limit_reached(state, settings, plan):
+    late = limit_reached(state, settings, plan)
+    if late:
         ended = plan.model_copy(update={"incomplete": f"not revised, although {why}: {late}"})
         return {**update, **plan_update(state, ended, ())}
     done = await revise(
@@ -124,7 +128,8 @@ async def revision_update(
 
 def _after(state: State, done: Revised, results: Mapping[str, StepResult]) -> dict[str, Any]:
     """The update after a model's revision, without the results of steps that were replaced or will run again."""
-    plan, revision = done.plan, done.revision
+    plan = done.plan
+    revision = done.revision
     asks = done.ask if checkpointer() is not None and len(state["answers"]) < _QUESTIONS else None
     if done.ask and not asks:
         plan = plan.model_copy(update={"incomplete": f"a question was not answered: {question_text(done.ask)}"})
@@ -147,7 +152,9 @@ def expand_mapped(state: State, settings: Settings) -> tuple[Plan, list[Revision
 
     These are the results of the steps that have no items, or whose items cannot be read.
     """
-    plan, results, earlier = plan_of(state), results_of(state), earlier_results(state["turns"])
+    plan = plan_of(state)
+    results = results_of(state)
+    earlier = earlier_results(state["turns"])
     revisions: list[Revision] = []
     ended: list[StepResult] = []
     for step in plan.steps:
@@ -198,7 +205,8 @@ def request_text(state: ChatInput, most: int) -> str:
     if not isinstance(last, HumanMessage | ChatMessage):
         raise PlanError(_NO_REQUEST.format(last.type))
     blocks = (block for block in last.content if isinstance(block, dict) and "text" not in block)
-    if attached := [str(block.get("type")) for block in blocks]:
+    attached = [str(block.get("type")) for block in blocks]
+    if attached:
         raise PlanError(_ATTACHED.format(", ".join(dict.fromkeys(attached))))
     return bounded(last.text, most, "max_request")
 
@@ -207,7 +215,8 @@ async def plan_request(
     state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> Plan:
     """Plans a request; an empty one, or one of too many steps, raises a PlanError, a too long one a RequestError."""
-    settings, earlier = configuration.settings, state["turns"]
+    settings = configuration.settings
+    earlier = state["turns"]
     request = bounded(state["request"], settings.max_request, "max_request")
     if not request.strip():
         raise PlanError("the request is empty: say what is to be done")
@@ -323,7 +332,8 @@ def archived(state: State) -> list[dict[str, Any]]:
 
 def unfinished(state: State) -> str:
     """Returns what is left of the last request, which a new one is about to replace; empty if it was finished."""
-    steps, results = state.get("plan", {}).get("steps", ()), state.get("results", {})
+    steps = state.get("plan", {}).get("steps", ())
+    results = state.get("results", {})
     left = [str(step["text"]) for step in steps if step["id"] not in results]
     if not left:
         return ""

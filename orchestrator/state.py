@@ -33,7 +33,8 @@ def step_result(step: Step, **fields: Any) -> StepResult:
 def continued(result: StepResult, before: StepResult) -> StepResult:
     """Returns the result with the calls and the cost of the part before."""
     note = "" if any(call.agent for call in before.calls) else result.note
-    calls, usage = (*before.calls, *result.calls), before.usage + result.usage
+    calls = (*before.calls, *result.calls)
+    usage = before.usage + result.usage
     return result.model_copy(update={"calls": calls, "usage": usage, "note": note})
 
 

@@ -100,12 +100,15 @@ class StepNodes:
 
     def _told(self, step: Step, selection: Selection, left_out: Mapping[str, str], state: StepState) -> dict[str, Any]:
         """A selection as plain values, which the stream gets too, with what is known of agents that do not answer."""
-        picked, down = selection.to_dict(), self.registry.loaded.down
+        picked = selection.to_dict()
+        down = self.registry.loaded.down
         if left_out:
             picked["left_out"] = dict(left_out)
-        if failing := {agent.id: down[agent.id] for agent in selection.agents if down.get(agent.id)}:
+        failing = {agent.id: down[agent.id] for agent in selection.agents if down.get(agent.id)}
+        if failing:
             picked["down"] = failing
-        if lacking := _not_given(step, selection):
+        lacking = _not_given(step, selection)
+        if lacking:
             picked["not_given"] = lacking
         tools = [tool.id for tool in selection.tools]
         budget = {
@@ -113,8 +116,9 @@ class StepNodes:
             "schema_tokens": self.retriever.selector.tokens.count(tools),
             "schema_tokens_allowed": self._configuration(state).settings.schema_tokens,
         }
-        why = {tool: explain_tool(tool, selection) for tool in tools}
-        event = {"event": "picked", "step_id": step.id, "selection": picked, "why": why, "budget": budget}
+        # In the state too: the page also explains the picks of a run that has ended.
+        picked["why"] = {tool: explain_tool(tool, selection) for tool in tools}
+        event = {"event": "picked", "step_id": step.id, "selection": picked, "why": picked["why"], "budget": budget}
         get_stream_writer()(event)
         return picked
 
@@ -149,7 +153,8 @@ class StepNodes:
         whole = whole.model_copy(update={"id": steps[0].id})
         if state.get("given") and (asked := state.get("before")):
             whole = continued(whole, StepResult(**asked))
-        if asking := self.question(whole, state, self._configuration(state).settings.approval):
+        asking = self.question(whole, state, self._configuration(state).settings.approval)
+        if asking:
             return {"asking": asking}
         return _finished(whole, state)
 
@@ -226,8 +231,10 @@ class StepNodes:
         self, steps: Sequence[Step], state: StepState, selections: Sequence[Selection], agents: Sequence[str]
     ) -> Brief:
         """Returns what the worker is told."""
-        configuration, catalog = self._configuration(state), self._visible().catalog
-        begun, before = state.get("run_begun", time.time()), state.get("before")
+        configuration = self._configuration(state)
+        catalog = self._visible().catalog
+        begun = state.get("run_begun", time.time())
+        before = state.get("before")
         skills = dict.fromkeys(skill.id for selection in selections for skill in selection.skills)
         picked = dict.fromkeys(tool.id for selection in selections for tool in selection.tools)
         tools = [tool for tool in picked if tool in catalog.tools]
@@ -255,8 +262,11 @@ class StepNodes:
 
     def _requests(self, step: Step, state: StepState) -> ToolRequests:
         """Answers a worker's requests for tools: named ones are added, words are answered with names."""
-        write, user, visible = get_stream_writer(), caller(), self._visible()
-        catalog, settings = visible.catalog, self._configuration(state).settings
+        write = get_stream_writer()
+        user = caller()
+        visible = self._visible()
+        catalog = visible.catalog
+        settings = self._configuration(state).settings
         seen = settings.roster_tokens if settings.planning == "none" else 0
 
         def bind(ids: Sequence[str], taken: Collection[str]) -> Mapping[str, BoundTool]:
@@ -293,7 +303,9 @@ class StepNodes:
     def ask(self, state: StepState) -> dict[str, Any]:
         """Asks a person for missing values, at most three times if they do not fit; without any the step stays."""
         asking = state.get("asking", {})
-        result, tool, schema = StepResult(**asking["result"]), asking["tool"], asking["schema"]
+        result = StepResult(**asking["result"])
+        tool = asking["tool"]
+        schema = asking["schema"]
         with asked_in_turn(self._configuration(state).settings.questions):
             values = ask_values(input_question(result.id, tool, schema, result.error, asking["problem"]))
         if values is None:

@@ -14,7 +14,7 @@ from callsheet.agents.approval.supervision import InterruptOn, reviews_of
 from callsheet.agents.models.chat_models import check_model
 from callsheet.graphs import CatalogSource, Policy, SettingsError, load
 from callsheet.graphs.dependencies import ObservationLog
-from callsheet.graphs.text.sanitizing import check_type
+from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.nodes import Nodes, after_ask, after_plan
 from callsheet.orchestrator.run.answers import AnswerableGraph
 from callsheet.orchestrator.run.process.process_state import CatalogSync

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from callsheet.graphs import Agent, Catalog, KnowledgeGraph, Tool, UnknownNameError, shown, shown_schema, split_name
 from callsheet.graphs.knowledge_graph import Edge, detailed_graph, edge_line, edges_at, graph_of, named, node_name
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.capabilities import with_capabilities
@@ -19,7 +19,8 @@ from callsheet.retrievers.index.indexes import keyword_score
 from callsheet.retrievers.index.node_texts import first_sentence
 from callsheet.retrievers.retriever import AgentGraphRetriever
 
-_DESCRIPTION, _LONGEST_LINE = 120, 160
+_DESCRIPTION = 120
+_LONGEST_LINE = 160
 
 
 def agent_line(agent: Agent) -> str:
@@ -44,7 +45,9 @@ def _short(text: str, most: int) -> str:
     return " ".join(shown(text, most=most).split())
 
 
-MOST_FOUND, MOST_READ, MOST_LINES = 20, 10, 40
+MOST_FOUND = 20
+MOST_READ = 10
+MOST_LINES = 40
 
 Keywords = Annotated[list[str], Field(description="Exact words or parts of words; upper and lower case are alike.")]
 Found = Annotated[int, Field(description=f"How many tools to list, 1 to {MOST_FOUND}.")]
@@ -153,7 +156,8 @@ class CatalogTools:
     def _neighbour(self, edge: Edge, node: str) -> str:
         """Returns the edge, and what the node at its other end is about."""
         other = edge[1] if node_name(edge[0]) == node else edge[0]
-        catalog, record = self._retriever.catalog, self._graph[1].nodes[other].get("record")
+        catalog = self._retriever.catalog
+        record = self._graph[1].nodes[other].get("record")
         record = record or catalog.tools.get(other) or catalog.by_id.get(other)
         about = getattr(record, "definition", "") or first_sentence(getattr(record, "description", ""))
         return _line(edge_line(edge), about, _LONGEST_LINE)

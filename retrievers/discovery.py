@@ -16,8 +16,11 @@ from callsheet.retrievers.selection.result import PickedTool, Selection, Verdict
 if TYPE_CHECKING:
     from callsheet.retrievers.selection.selector import Selector
 
-WEIGHT, CUT = 0.15, 0.0025
-AGENTS, INSPECTED, _SOURCES = 10, 3, 5
+WEIGHT = 0.15
+CUT = 0.0025
+AGENTS = 10
+INSPECTED = 3
+_SOURCES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +106,16 @@ def discover(selector: Selector, query: str, *, budget: int = 5, **changes: obje
 
 
 def _sources(uses: Mapping[str, float], catalog: Catalog) -> dict[str, float]:
-    shares, total = defaultdict[str, float](float), sum(uses.values())
+    shares = defaultdict[str, float](float)
+    total = sum(uses.values())
     for tool, use in uses.items():
         shares[catalog.tool(tool).agent] += use / total
     return dict(sorted(shares.items(), key=lambda one: -one[1])[:_SOURCES])
 
 
 def _inspected(tool: str, use: float, selection: Selection, selector: Selector) -> Inspected:
-    index, kept = selector.capabilities, any(picked.id == tool for picked in selection.tools)
+    index = selector.capabilities
+    kept = any(picked.id == tool for picked in selection.tools)
     has = index.of_tools[index.rows[tool]]
     reason = next((cut.reason for cut in selection.trace.cut if cut.id == tool), "not worth a place")
     return Inspected(

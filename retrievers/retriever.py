@@ -135,7 +135,9 @@ class AgentGraphRetriever(BaseRetriever):
         with self._factory.making:
             if loaded is not self._loaded:  # two may follow the same registry
                 with self._factory.next(loaded, progress) as (selector, changes):
-                    self.selector, self.policy, self.changes = selector, loaded.policy, changes
+                    self.selector = selector
+                    self.policy = loaded.policy
+                    self.changes = changes
                 self._loaded = loaded
             return self.changes
 
@@ -203,7 +205,8 @@ class AgentGraphRetriever(BaseRetriever):
 
         Changes are fields of ``SelectSettings`` for this call; see ``selection.step_selection.select_steps``.
         """
-        judge, known = _judge(decision_model), self._of_user(changes)
+        judge = _judge(decision_model)
+        known = self._of_user(changes)
         with self._searching() as visible:
             return select_steps(visible, needs, judge, fill=fill, tools=tools, schema_tokens=schema_tokens, **known)
 

@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from callsheet.graphs import Agent, Catalog, Skill, Tool, UnknownNameError, shown, split_name
 from callsheet.graphs.errors import near_names
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.index.embedding import shared_tokenizer
 from callsheet.retrievers.index.node_texts import COMPOSED, first_sentence
@@ -174,16 +174,21 @@ def _group(names: Sequence[str], at: int) -> tuple[str, int]:
 
     A prefix ends with a separator. Without one that saves tokens, it is empty, and the number is 1.
     """
-    best, number, saved = "", 1, 0
+    best = ""
+    number = 1
+    saved = 0
     if not _is_plain(names[at]):
         return best, number
     for match in _SEPARATOR.finditer(names[at]):
-        prefix, count = names[at][: match.end()], 1
+        prefix = names[at][: match.end()]
+        count = 1
         while at + count < len(names) and _continues(names[at + count], prefix):
             count += 1
         saving = (count - 1) * count_tokens(prefix) - _BRACES
         if saving > saved:
-            best, number, saved = prefix, count, saving
+            best = prefix
+            number = count
+            saved = saving
     return best, number
 
 
@@ -231,7 +236,8 @@ def found_lines(
     Of an agent whose line alone is too long, the names in ``first`` (ids of tools) are given, or else its first names,
     and the number of the others. Unknown agents are left out.
     """
-    room, lines = max_tokens, list[str]()
+    room = max_tokens
+    lines = list[str]()
     for agent_id in dict.fromkeys(agent_ids):
         agent = catalog.by_id.get(agent_id)
         if agent is None or not agent.tools:

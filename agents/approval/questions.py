@@ -58,7 +58,8 @@ def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str,
     ``problem`` says what was wrong with the last answer.
     """
     about = {"step_id": step_id, "agent": tool.partition("/")[0], "tool": tool, "schema": dict(schema)}
-    wanted, told = dict.fromkeys(schema["properties"]), f"Step {step_id}: {why}."
+    wanted = dict.fromkeys(schema["properties"])
+    told = f"Step {step_id}: {why}."
     name = tool or NEEDS_INPUT
     return review_request(NEEDS_INPUT, name, wanted, told, OFFERED[NEEDS_INPUT], **about, problem=problem or None)
 

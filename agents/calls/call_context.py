@@ -81,7 +81,8 @@ class Limits(BaseSettings):
 
     def own(self, values: Mapping[str, float]) -> Limits:
         """These limits with the values of one server or tool; ``SettingsError``: one is invalid, or a common one."""
-        if shared := sorted(set(values) & _SHARED):
+        shared = sorted(set(values) & _SHARED)
+        if shared:
             raise SettingsError(
                 f"limit {', '.join(map(repr, shared))} holds for all servers together: "
                 f"set {', '.join(_PREFIX + name.upper() for name in shared)}"
@@ -126,7 +127,8 @@ class CallRequest:
 
 def progress_of_caller() -> Progress | None:
     """``PROGRESS`` of this context, for use on any event loop; it runs on the loop of this task, and is not awaited."""
-    if (receive := PROGRESS.get()) is None:
+    receive = PROGRESS.get()
+    if receive is None:
         return None
     loop = asyncio.get_running_loop()
 
@@ -140,7 +142,8 @@ def progress_of_caller() -> Progress | None:
 
 def ask_of_caller() -> Ask | None:
     """``ASK`` of this context, for use on any event loop; it runs on the loop of this task."""
-    if (ask := ASK.get()) is None:
+    ask = ASK.get()
+    if ask is None:
         return None
     loop = asyncio.get_running_loop()
 
@@ -224,7 +227,8 @@ class BackgroundLoop:
         with self._lock:
             # A forked process inherits the loop but not its thread.
             if self._loop is None or self._process != os.getpid():
-                self._loop, self._process = asyncio.new_event_loop(), os.getpid()
+                self._loop = asyncio.new_event_loop()
+                self._process = os.getpid()
                 self._loop.set_default_executor(ThreadPoolExecutor(_THREADS, self._name))
                 self._thread = threading.Thread(target=self._loop.run_forever, name=self._name, daemon=True)
                 self._thread.start()

@@ -118,10 +118,12 @@ class Plan(BaseModel):
         if not (self.steps or self.answer or self.ask or self.cannot):
             raise PlanError("it has no steps")
         ids = [step.id for step in self.steps]
-        if repeated := sorted({i for i in ids if ids.count(i) > 1}):
+        repeated = sorted({i for i in ids if ids.count(i) > 1})
+        if repeated:
             raise PlanError(f"steps repeat the id {', '.join(repeated)}")
         for step in self.steps:
-            if unknown := sorted(set(step.depends_on) - set(ids)):
+            unknown = sorted(set(step.depends_on) - set(ids))
+            if unknown:
                 raise PlanError(f"step {step.id} depends on unknown step {', '.join(unknown)}")
         try:
             TopologicalSorter({step.id: step.depends_on for step in self.steps}).prepare()
@@ -140,9 +142,11 @@ class Plan(BaseModel):
     def ancestors(self, step_id: str) -> tuple[str, ...]:
         """Returns ids of the steps that a step depends on, directly or indirectly, in plan order."""
         waits = {step.id: step.depends_on for step in self.steps}
-        found, todo = set[str](), [*waits[step_id]]
+        found = set[str]()
+        todo = [*waits[step_id]]
         while todo:
-            if (current := todo.pop()) not in found:
+            current = todo.pop()
+            if current not in found:
                 found.add(current)
                 todo.extend(waits[current])
         return tuple(step.id for step in self.steps if step.id in found)
@@ -246,7 +250,9 @@ class StepResult(BaseModel):
     ends: dict[str, StepEnd] = Field(default_factory=dict)
 
 
-FROM, CALL, PATH = "$from", "$call", "path"
+FROM = "$from"
+CALL = "$call"
+PATH = "path"
 _LONGEST_PATH = 500
 
 

@@ -15,8 +15,12 @@ from typing import Any
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.graphs.text.sanitizing import DEEPEST, encodable, escaped, spelled_out
 
-_LONGEST, _LONGEST_TEXT, _MOST_ITEMS, _LAST_ITEMS = 4_000, 600, 500, 100
-_LEAST, _GREATEST = -(2**63), 2**64 - 1
+_LONGEST = 4_000
+_LONGEST_TEXT = 600
+_MOST_ITEMS = 500
+_LAST_ITEMS = 100
+_LEAST = -(2**63)
+_GREATEST = 2**64 - 1
 _DEEP = re.compile(r"(?m)^ {40,}")
 
 

@@ -76,7 +76,8 @@ def review_answers(
     name: str, allowed: Sequence[DecisionType], args_schema: Mapping[str, Any] | None = None, *, always: bool = False
 ) -> dict[str, Any]:
     """Returns JSON Schema of the answers, from which a client can build a form."""
-    text, action = {"type": "string"}, {"name": {"const": name}, "args": dict(args_schema or {"type": "object"})}
+    text = {"type": "string"}
+    action = {"name": {"const": name}, "args": dict(args_schema or {"type": "object"})}
     edited = {"type": "object", "properties": action, "required": ["name", "args"]}
     own: Mapping[DecisionType, dict[str, Any]] = {
         "approve": {"always": {"type": "boolean", "title": "Always for this tool"}} if always else {},

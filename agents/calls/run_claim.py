@@ -223,7 +223,8 @@ def _left(place: _Place, owner: _Owner, part: _Part, *, stopped: bool) -> bool:
     """Returns whether all parts have left a claimed checkpoint."""
     with _LOCK:
         owner.working.discard(part)
-        owner.stopped, owner.at = owner.stopped or stopped, time.monotonic()
+        owner.stopped = owner.stopped or stopped
+        owner.at = time.monotonic()
         if not owner.taken.done() or owner.taken.exception() is not None:
             _OWNERS.pop(place, None)
             return False

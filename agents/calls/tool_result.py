@@ -22,7 +22,8 @@ from langchain_core.messages import ToolCall, ToolMessage
 from callsheet.agents.calls.call_context import Limits
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
-from callsheet.graphs.text.sanitizing import clean, visible
+from callsheet.graphs.text.hidden import visible
+from callsheet.graphs.text.unicode import clean
 
 Kind = Literal[
     "",
@@ -207,7 +208,8 @@ def _same(one: Any, other: Any) -> bool:
 
 def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcome:
     """Returns the outcome with its texts cut to ``limits.output`` characters; the full texts are stored as files."""
-    most, files = limits.output, [*outcome.media]
+    most = limits.output
+    files = [*outcome.media]
 
     def stored(text: str, media: str) -> str:
         file = keep(text.encode("utf-8", "replace"), media) if keep else None
@@ -219,10 +221,13 @@ def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcom
             return text
         return f"{text[:most]}\n[cut: the first {most:,} of {len(text):,} characters{stored(text, 'text/plain')}]"
 
-    text, error, structured = cut(outcome.text), cut(outcome.error), outcome.structured
+    text = cut(outcome.text)
+    error = cut(outcome.error)
+    structured = outcome.structured
     whole = "" if structured is None else json.dumps(structured, ensure_ascii=False, default=str)
     if len(whole) > most:
-        structured, where = None, stored(whole, "application/json")
+        structured = None
+        where = stored(whole, "application/json")
         text += f"\n[structured result left out: {len(whole):,} characters, {most:,} are allowed{where}]"
     is_whole = (text, error) == (outcome.text, outcome.error)
     kind = outcome.kind or ("" if is_whole else "too_large")
@@ -315,7 +320,8 @@ class Media:
         named = f"{kind} {media}" if media else f"{kind} content"
         if not isinstance(data, str):
             return f"[{named}]"
-        if known := self._notes.get(data) or self._short.get((named, data)):
+        known = self._notes.get(data) or self._short.get((named, data))
+        if known:
             return known
         try:
             content = base64.b64decode(data, validate=True)
@@ -361,7 +367,8 @@ class KeptResults:
 
     def read(self, path: str) -> bytes | None:
         """Returns the content of a file that was stored here; None for any other path, and for a file that is gone."""
-        base, file = self._folder or cache_folder() / "results", Path(path)
+        base = self._folder or cache_folder() / "results"
+        file = Path(path)
         try:
             if file.resolve(strict=True).parent.parent != base.resolve() or file.stat().st_size > _LARGEST:
                 return None

@@ -21,7 +21,7 @@ from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.graphs.errors import CallsheetError, SettingsError
-from callsheet.graphs.text.sanitizing import MASK
+from callsheet.graphs.text.credentials import MASK
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ModelResponse

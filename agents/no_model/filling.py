@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 from typing import Any
@@ -13,8 +13,7 @@ from callsheet.agents.no_model.values import Kind, Value, unit_in, values_in, zo
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.model import Agent, Parameter, Tool
-from callsheet.graphs.text.sanitizing import split_name
-from callsheet.graphs.text.words import tokens
+from callsheet.graphs.text.words import split_name, tokens
 
 _NAMED = (
     (Kind.QUESTION, frozenset({"question", "request"})),
@@ -82,6 +81,11 @@ class StepReading:
         return not (self.missing or self.unused or self.others)
 
     @property
+    def understood(self) -> bool:
+        """Whether a word names the tool, and nothing is left over; values may be missing."""
+        return self.named and not (self.unused or self.others)
+
+    @property
     def certain(self) -> bool:
         """Whether it is complete by values and names, not as a question, which any words are."""
         return self.complete and not self.question
@@ -95,41 +99,79 @@ def read_step(
     harmless = {tool.id: registry.assurance(tool.id).harm == "none" for tool in known}
     owners = registry.catalog.agent
     readings = [fill(tool, owners(tool.agent), text, results, harmless=harmless[tool.id]) for tool in known]
-    complete = [reading for reading in readings if reading.complete]
-    named = [reading for reading in complete if reading.named]
-    if best := next((r for r in named if r.certain), next(iter(named), None)):
+    best = _best_complete([reading for reading in readings if reading.complete])
+    if best is not None:
         return best
-    if alone := [reading for reading in complete if reading.harmless and reading.certain]:
-        return replace(alone[0], others=tuple(other.tool.id for other in alone[1:]))
-    if asked := [reading for reading in complete if reading.question]:
-        return asked[0]
     return min(readings, key=lambda r: len(r.unused) + len(r.missing) + (not r.named), default=None)
+
+
+def _best_complete(complete: Sequence[StepReading]) -> StepReading | None:
+    """Returns the best of readings that leave nothing of the step over; None if none of them can be chosen.
+
+    One whose tool the step names comes first; then those of harmless tools, which must be told apart; then one that
+    passes the step on as a question.
+    """
+    named = [reading for reading in complete if reading.named]
+    if named:
+        return next((reading for reading in named if reading.certain), named[0])
+    alone = [reading for reading in complete if reading.harmless and reading.certain]
+    if alone:
+        return replace(alone[0], others=tuple(other.tool.id for other in alone[1:]))
+    return next((reading for reading in complete if reading.question), None)
 
 
 def fill(
     tool: Tool, agent: Agent, text: str, results: Sequence[StepResult] = (), *, harmless: bool = False
 ) -> StepReading:
     """Fills the parameters of a tool; a value that fits two free parameters fills none."""
-    parameters = tool.parameters
+    taken = _assignment(tool, text, results)
+    args = {name: value.value for name, value in taken.items()}
+    words = list(_content(text, [*taken.values()], harmless=harmless))
+    naming = _naming(words, tool, agent, [parameter for parameter in tool.parameters if parameter.name in args])
+    unused = tuple(word for word, asking in words if not asking and word not in naming)
+    question = _question_of(tool)
+    if question and (naming or (harmless and _asks_to_be_told(text))):
+        args[question] = text.strip()
+        left = unused if harmless else ()
+        return StepReading(text, tool, harmless, args, question=True, open=left, named=bool(naming))
+    missing = tuple(one.name for one in tool.parameters if one.required and one.name not in args)
+    return StepReading(text, tool, harmless, args, missing, unused, named=len(unused) < len(words))
+
+
+def _question_of(tool: Tool) -> str | None:
+    """Returns the parameter that takes a whole question; None if there is none."""
+    return next((parameter.name for parameter in tool.parameters if kind_of(parameter) == Kind.QUESTION), None)
+
+
+def _assignment(tool: Tool, text: str, results: Sequence[StepResult]) -> dict[str, Value]:
+    """Returns the values of a step by the names of the parameters that they fill, in the order of the parameters."""
     values = values_in(text, results)
-    values += _choices(text, values, parameters)
-    fits = {p.name: [value for value in values if _takes(tool, p, value)] for p in parameters}
+    values += _choices(text, values, tool.parameters)
+    fits: dict[str, list[Value]] = {}
+    for parameter in tool.parameters:
+        fits[parameter.name] = [value for value in values if _takes(tool, parameter, value)]
     taken = _conversion(text, values, fits)
     _match(values, fits, taken)
-    args = {name: taken[name].value for name in fits if name in taken}
-    names = _names(tool, agent, [parameter for parameter in parameters if parameter.name in args])
-    words = list(_content(text, [*taken.values()], harmless=harmless))
+    return {name: taken[name] for name in fits if name in taken}
+
+
+def _naming(words: Iterable[tuple[str, bool]], tool: Tool, agent: Agent, filled: Sequence[Parameter]) -> list[str]:
+    """Returns the words of a step that name a tool, with these parameters in use."""
+    names = _names(tool, agent, filled)
     # A word of the tool's own name counts even if it has no content elsewhere: "get", "or".
     own = split_name(tool.name).split()
-    naming = [word for word, _ in words if word.lower() in own or (tokens(word) and names.issuperset(tokens(word)))]
-    unused = tuple(word for word, asking in words if not asking and word not in naming)
-    question = next((parameter.name for parameter in parameters if kind_of(parameter) == Kind.QUESTION), None)
-    asked = text.rstrip().endswith("?") or any(word.lower() in _TELLING for word in text.split(maxsplit=1)[:1])
-    if question and (naming or (harmless and asked)):
-        args, wanted = {**args, question: text.strip()}, unused if harmless else ()
-        return StepReading(text, tool, harmless, args, question=True, open=wanted, named=bool(naming))
-    missing = tuple(parameter.name for parameter in parameters if parameter.required and parameter.name not in args)
-    return StepReading(text, tool, harmless, args, missing, unused, named=len(unused) < len(words))
+    naming: list[str] = []
+    for word, _ in words:
+        stems = tokens(word)
+        if word.lower() in own or (stems and names.issuperset(stems)):
+            naming.append(word)
+    return naming
+
+
+def _asks_to_be_told(text: str) -> bool:
+    """Returns whether a step is a question, or begins with a verb such as "tell" or "find"."""
+    first = text.split(maxsplit=1)[:1]
+    return text.rstrip().endswith("?") or any(word.lower() in _TELLING for word in first)
 
 
 def kind_of(parameter: Parameter) -> Kind | None:
@@ -171,12 +213,24 @@ def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]
             edges = {first.group().lower(), last.group().lower()}
             if edges & (_EMPTY | _ASKING) or any(a < end and start < b for a, b in taken):
                 continue
-            found = {(Kind.CHOICE, choice) for one in lists if (choice := unit_in(said, one))}
-            found |= {(Kind.ZONE, zone) for zone in [zone_of(said)] if zones and zone}
+            found = _values_named(said, lists, zones=zones)
             if len(found) == 1:
                 ((kind, value),) = found
                 taken.append((start, end))
                 yield Value(frozenset({kind}), value, start, end)
+
+
+def _values_named(said: str, lists: Iterable[tuple[str, ...]], *, zones: bool) -> set[tuple[Kind, str]]:
+    """Returns the allowed values, and with ``zones`` the time zone, that words may name."""
+    found: set[tuple[Kind, str]] = set()
+    for one in lists:
+        choice = unit_in(said, one)
+        if choice:
+            found.add((Kind.CHOICE, choice))
+    zone = zone_of(said) if zones else None
+    if zone:
+        found.add((Kind.ZONE, zone))
+    return found
 
 
 def _conversion(text: str, values: Sequence[Value], fits: Mapping[str, Sequence[Value]]) -> dict[str, Value]:
@@ -231,7 +285,8 @@ def _content(text: str, covered: Sequence[Value], *, harmless: bool) -> Iterator
     for start, end in spans:
         left[start:end] = "\0" * (end - start)
     for match in _WORD.finditer("".join(left).replace("\0", " ")):
-        word, attached = match.group(), left[match.start() - 1 : match.start()] == ["\0"]
+        word = match.group()
+        attached = left[match.start() - 1 : match.start()] == ["\0"]
         if attached or word.lower() not in empty:
             yield word, harmless and word.lower() in _TELLING
 

@@ -27,10 +27,12 @@ from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs.catalog.model import Catalog, Parameter, Tool
 from callsheet.graphs.errors import PlanError, SettingsError
-from callsheet.graphs.text.sanitizing import shown, split_name
-from callsheet.graphs.text.words import clause_spans, parts_of, tokens
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.words import clause_spans, parts_of, split_name, tokens
 
-_EXAMPLES, _AGENTS, _LONGEST = 3, 20, 200
+_EXAMPLES = 3
+_AGENTS = 20
+_LONGEST = 200
 _VALUES = {
     Kind.NUMBER: ("5",),
     Kind.CLOCK: ("9:30",),
@@ -64,7 +66,8 @@ def example(tool: Tool, registry: ToolRegistry, find: Find | None = None) -> str
     needed.sort(key=lambda p: (side_of(p.name) == 1, kind_of(p) not in (Kind.NUMBER, Kind.CLOCK)))
     said = split_name(tool.name)
     for parameter in needed:
-        if (value := _value(parameter)) is None:
+        value = _value(parameter)
+        if value is None:
             return ""
         said += f"{' to' if side_of(parameter.name) == 1 else ''} {value}"
     said = f"{said[:1].upper()}{said[1:]}"
@@ -101,7 +104,8 @@ def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
     for agent in catalog.agents[:_AGENTS]:
         about = agent.description or ", ".join(split_name(tool.name) for tool in agent.tools[:_EXAMPLES])
         lines.append(f"- {agent.id}: {shown(' '.join(about.split())[:_LONGEST])}")
-    if (more := len(catalog.agents) - _AGENTS) > 0:
+    more = len(catalog.agents) - _AGENTS
+    if more > 0:
         lines.append(f"- and {more} more")
     works = [f"- {said}" for said in examples(catalog, registry, find)]
     return "\n".join([*lines, *(["Requests that work:", *works] if works else []), _ABOUT])
@@ -165,9 +169,11 @@ class NoModel:
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
         """Calls the tool that all of the step goes into, if there is one."""
-        if (supervision := equipment.supervision) is None:
+        supervision = equipment.supervision
+        if supervision is None:
             raise SettingsError("without supervision nothing is known about the tools, and none is called")
-        registry, tools = supervision.registry, {tool.id: tool.name for tool in equipment.tools.values()}
+        registry = supervision.registry
+        tools = {tool.id: tool.name for tool in equipment.tools.values()}
         inputs = [result for result in brief.inputs if result.status == "done"]
         reading = await asyncio.to_thread(read_step, brief.text, [*tools], registry, inputs)
         first = _ended("failed", "no tool in the catalog fits")
@@ -201,22 +207,32 @@ def _plan(task: PlanTask, *, works: bool) -> Plan:
     readings = [] if task.mode == "none" else _readings(task)
     texts = [reading.text for reading in readings] or [task.request.strip()]
     check_number(len(texts), task.max_steps)
-    lone = len(set(tokens(task.request))) == 1 and not any(reading.complete for reading in readings)
-    if works and readings and (lone or not any(reading.named or reading.args for reading in readings)):
-        raise PlanError(f"no tool fits. {introduction(task.catalog, task.registry, task.find)}")
-    lost = [r for r in readings if r.unused or r.others or not r.named]
-    if works and len(texts) > 1 and lost and any(not reading.harmless for reading in readings):
-        why = "; ".join(f'"{reading.text}": {refusal(reading, task.registry)}' for reading in lost)
-        raise PlanError(f"a part of the request is not understood, so the rest may mean something else: {why}")
+    if works and readings:
+        _check_understood(task, readings)
     placeholders = [StepResult(id=str(number), text=text) for number, text in enumerate(texts, start=1)]
-    steps = []
+    steps: list[Step] = []
     for place, text in enumerate(texts):
-        before = placeholders[:place]
-        needs = {one.id for one in refers_to(text, before)}
-        needs |= {one.id for one, r in zip(before, readings, strict=False) if _waits(readings[place], r, task.catalog)}
+        needs = {one.id for one in refers_to(text, placeholders[:place])}
+        for earlier, reading in zip(placeholders[:place], readings, strict=False):
+            if _waits(readings[place], reading, task.catalog):
+                needs.add(earlier.id)
         uses = [one.id for one in refers_to(text, task.last)] if place == 0 else []
         steps.append(Step(id=str(place + 1), text=text, depends_on=tuple(sorted(needs, key=int)), uses=tuple(uses)))
     return Plan(steps=tuple(steps), note=_NOTE, mode="no_model")
+
+
+def _check_understood(task: PlanTask, readings: Sequence[StepReading]) -> None:
+    """Raises a ``PlanError`` if no tool fits, or if a part is not understood beside one that may change something."""
+    is_one_word = len(set(tokens(task.request))) == 1
+    lone = is_one_word and not any(reading.complete for reading in readings)
+    if lone or not any(reading.named or reading.args for reading in readings):
+        raise PlanError(f"no tool fits. {introduction(task.catalog, task.registry, task.find)}")
+    if len(readings) == 1 or all(reading.harmless for reading in readings):
+        return
+    lost = [reading for reading in readings if not reading.understood]
+    if lost:
+        why = "; ".join(f'"{reading.text}": {refusal(reading, task.registry)}' for reading in lost)
+        raise PlanError(f"a part of the request is not understood, so the rest may mean something else: {why}")
 
 
 def _waits(step: StepReading, before: StepReading, catalog: Catalog) -> bool:
@@ -229,7 +245,8 @@ def _waits(step: StepReading, before: StepReading, catalog: Catalog) -> bool:
 def _readings(task: PlanTask) -> list[StepReading]:
     """Returns the steps of a request: its clauses, or the parts of a clause if each of them is understood by itself."""
     request = task.request
-    if (alone := _read(task, request.strip(), 0)) and alone.certain:
+    alone = _read(task, request.strip(), 0)
+    if alone is not None and alone.certain:
         return [alone]
     clauses = [request[start:end].strip() for start, end in clause_spans(request)] or [request.strip()]
     found: list[StepReading] = []
@@ -237,17 +254,47 @@ def _readings(task: PlanTask) -> list[StepReading]:
         whole = _read(task, clause, len(found))
         if whole is None:
             return []
-        parts = [] if whole.certain else spread(whole.tool, clause)
-        understood = [r for part in parts if (r := _read(task, part, len(found))) and r.certain]
-        if not whole.certain and not len(understood) == len(parts) > 1:
-            parts = parts_of(clause)
-            read = [_read(task, part, len(found) + place) for place, part in enumerate(parts)]
-            understood = [r for r in read if r is not None and r.complete and (r.certain or r.named)]
-            if not all(r.harmless or s.named for r in understood for s in understood):
-                understood = []
-        split = len(understood) == len(parts) > 1 and any(reading.certain for reading in understood)
-        found += understood if split else [whole]
+        if whole.certain:
+            found.append(whole)
+        else:
+            found += _parts_of_clause(task, whole, clause, len(found)) or [whole]
     return found
+
+
+def _parts_of_clause(task: PlanTask, whole: StepReading, clause: str, place: int) -> list[StepReading]:
+    """Returns the parts of a clause if there are several and each is understood by itself; none otherwise.
+
+    They are calls of the same tool, one for each of several values, or the parts between conjunctions.
+    """
+    return _calls_of_one_tool(task, whole, clause, place) or _understood_parts(task, clause, place)
+
+
+def _calls_of_one_tool(task: PlanTask, whole: StepReading, clause: str, place: int) -> list[StepReading]:
+    """Returns a call of the clause's tool for each of several values; none if one of them is not certain."""
+    parts = spread(whole.tool, clause)
+    calls: list[StepReading] = []
+    for part in parts:
+        reading = _read(task, part, place)
+        if reading is None or not reading.certain:
+            return []
+        calls.append(reading)
+    return calls if len(calls) > 1 else []
+
+
+def _understood_parts(task: PlanTask, clause: str, place: int) -> list[StepReading]:
+    """Returns the parts between conjunctions; none if one of them is not understood."""
+    parts = parts_of(clause)
+    understood: list[StepReading] = []
+    for number, part in enumerate(parts, place):
+        reading = _read(task, part, number)
+        if reading is None or not reading.complete or not (reading.certain or reading.named):
+            return []
+        understood.append(reading)
+    if len(understood) < 2 or not any(reading.certain for reading in understood):
+        return []
+    # Beside a part that may change something, each part must name its tool.
+    is_clear = all(reading.harmless for reading in understood) or all(reading.named for reading in understood)
+    return understood if is_clear else []
 
 
 def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
@@ -262,7 +309,8 @@ def _first(
 
     ``given`` are values that a person has given for it; ``doubt`` is why a person would have to confirm it.
     """
-    tool_id, missing = reading.tool.id, [name for name in reading.missing if name not in given]
+    tool_id = reading.tool.id
+    missing = [name for name in reading.missing if name not in given]
     if missing or reading.unused or reading.others:
         parameters = [] if reading.unused or reading.others else missing
         return _ended("needs_input", refusal(reading, registry), tool=tool_id, parameters=parameters)
@@ -305,7 +353,8 @@ class _StepModel(BaseChatModel):
         text = in_words(answer.text) or f"{reading.tool.id} returned an empty answer."
         if answer.status == "error":
             return _ended("failed", text)
-        if not (lacking := unanswered(reading, text)):
+        lacking = unanswered(reading, text)
+        if not lacking:
             return AIMessage(text)
         nothing = f"{reading.tool.id} says nothing about {_quoted(lacking)}; its closest answer: {shown(text)}"
         return _ended("needs_input", nothing)

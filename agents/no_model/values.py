@@ -85,7 +85,8 @@ def values_in(text: str, results: Sequence[StepResult] = ()) -> list[Value]:
     found = list(_typed(text))
     for match in _RESULTS.finditer(text):
         taken = any(value.start < match.end() and match.start() < value.end for value in found)
-        if meant := () if taken else _meant(match, results):
+        meant = () if taken else _meant(match, results)
+        if meant:
             found.append(Value(frozenset({Kind.TEXT}), joined(meant), *match.span()))
     return sorted(found, key=lambda value: value.start)
 
@@ -105,7 +106,8 @@ def _meant(match: re.Match[str], results: Sequence[StepResult]) -> tuple[StepRes
 
 def _typed(text: str) -> Iterator[Value]:
     for match in _PATTERN.finditer(text):
-        kind, said = str(match.lastgroup), match.group()
+        kind = str(match.lastgroup)
+        said = match.group()
         match kind:
             case "text":
                 inner = said[1:-1]
@@ -114,7 +116,8 @@ def _typed(text: str) -> Iterator[Value]:
                 yield Value(frozenset({Kind.TEXT}) | named & _PLACES, inner, *match.span())
             case "date" | "clock":
                 plain = said.replace(",", "") if kind == "date" else said.lower().replace(" ", "").replace(".", "")
-                if value := _time(plain, *_TIMES[kind]):
+                value = _time(plain, *_TIMES[kind])
+                if value:
                     yield Value(_KINDS[kind], value, *match.span())
             case "expression":
                 for word, sign in _SIGNS.items():
@@ -186,12 +189,20 @@ def unit_in(said: str, choices: Sequence[str]) -> str | None:
     words = tokens(said)
     named = [choice for choice in choices if words and tokens(choice) == words]
     if named:
-        return named[0] if len(named) == 1 else None
+        return _lone(named)
     meant = _unit(said)
-    known = [(choice, unit) for choice in choices if meant and (unit := _unit(choice)) is not None]
-    equal = [choice for choice, unit in known if unit == meant]
-    equal = equal or [choice for choice, unit in known if meant and unit[1:] == meant[1:]]
-    return equal[0] if len(equal) == 1 else None
+    if meant is None:
+        return None
+    units = [(choice, _unit(choice)) for choice in choices]
+    equal = [choice for choice, unit in units if unit == meant]
+    if not equal:
+        equal = [choice for choice, unit in units if unit is not None and unit[1:] == meant[1:]]
+    return _lone(equal)
+
+
+def _lone(found: Sequence[str]) -> str | None:
+    """Returns the only one of these; None if there are several, or none."""
+    return found[0] if len(found) == 1 else None
 
 
 @lru_cache(maxsize=4096)
@@ -228,7 +239,8 @@ def _zones() -> dict[str, str]:
     from babel import Locale
     from babel.core import get_global
 
-    names, countries = Locale("en").territories, defaultdict(set)
+    names = Locale("en").territories
+    countries = defaultdict(set)
     for zone, country in get_global("zone_territories").items():
         countries[names.get(country, "").lower()].add(zone)
     found = {country: next(iter(zones)) for country, zones in countries.items() if len(zones) == 1}

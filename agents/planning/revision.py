@@ -302,7 +302,8 @@ def expanded(plan: Plan, step: Step, items: Sequence[object], *, wave: int) -> t
     free = (name for name in names if name not in taken)
     parts: list[Step] = []
     for name, item in zip(free, items, strict=False):
-        text, stored = item_text(step.text, item), json.dumps(item, ensure_ascii=False)
+        text = item_text(step.text, item)
+        stored = json.dumps(item, ensure_ascii=False)
         parts.append(step.model_copy(update={"id": name, "text": text, "item": stored}))
     ids = tuple(part.id for part in parts)
 

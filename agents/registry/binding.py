@@ -18,8 +18,8 @@ from pydantic import Field
 from callsheet.agents.calls.call_context import LOOP, within
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.graphs.catalog.model import Tool
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import ModelSchema, model_schema
-from callsheet.graphs.text.sanitizing import shown
 
 NEED_TOOL = "need_tool"
 """The tool by which a worker asks for more tools; no tool of the catalog gets this name."""
@@ -31,7 +31,9 @@ RUN_PROGRAM = "run_program"
 """The tool by which a worker runs a program; no tool of the catalog gets this name."""
 NO_OUTPUT = "(no output)"
 """The text of an empty result, for models that need one."""
-_LONGEST_NAME, _DIGEST, _LONGEST_AGENT = 64, 16, 23
+_LONGEST_NAME = 64
+_DIGEST = 16
+_LONGEST_AGENT = 23
 _UNFIT = re.compile(r"[^a-zA-Z0-9_-]")
 # Otherwise a server could give a tool the name that another server's tool gets.
 _DIGESTED = re.compile(r"_[0-9a-f]{16}$")
@@ -56,7 +58,8 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
 
 def names_of(agent: str, name: str) -> tuple[str, str, str]:
     """Returns all names that ``model_names`` may give to a tool, the preferred one first."""
-    fit_agent, fit = _UNFIT.sub("_", agent), _UNFIT.sub("_", name)
+    fit_agent = _UNFIT.sub("_", agent)
+    fit = _UNFIT.sub("_", name)
     owned = f"{fit_agent}_{fit}"
     own = fit if fit == fit_agent or fit.startswith((f"{fit_agent}_", f"{fit_agent}-")) else owned
     digest = sha256(f"{agent}/{name}".encode()).hexdigest()[:_DIGEST]

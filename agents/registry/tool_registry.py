@@ -29,8 +29,9 @@ from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.sources.loaded import CatalogSource, Loaded
 from callsheet.graphs.sources.loading import load
+from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import model_schema
-from callsheet.graphs.text.sanitizing import listed, shown
 from callsheet.graphs.trust.changes import news_of
 from callsheet.graphs.trust.pins import digest, digests
 from callsheet.graphs.trust.policy import Policy, User
@@ -123,7 +124,8 @@ class ToolRegistry:
     def follow(self, loaded: Loaded) -> None:
         """Switches to another catalog; tools that it does not have are refused from now on."""
         with self._following:
-            before, self.loaded = self.loaded, loaded
+            before = self.loaded
+            self.loaded = loaded
         if before.policy != loaded.policy:
             self.pool.cool()
         for follower in self._followers:
@@ -146,7 +148,8 @@ class ToolRegistry:
             if live is None or self.loaded.connections.get(agent_id) != server:
                 return
             try:
-                if (part := live.heard(listing)) is not None:
+                part = live.heard(listing)
+                if part is not None:
                     self.follow(with_agent(self.loaded, agent_id, part))
             except CallsheetError as error:
                 _LOG.warning("agent %r: the changed tools of its server were not applied: %s", agent_id, error)

@@ -23,10 +23,13 @@ from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.graphs.text.sanitizing import shown
 
-_MOST_SAID, _LONGEST, _LONGEST_REASON = 3, 300, 200
+_MOST_SAID = 3
+_LONGEST = 300
+_LONGEST_REASON = 200
 _UNCHECKED = "the arguments were not checked: {}"
 _CORRECT = "Nothing was sent: correct them and call again"
-_SECONDS, _PATTERN_SECONDS = 1.0, 0.25
+_SECONDS = 1.0
+_PATTERN_SECONDS = 0.25
 _KNOWN = 1_024
 _UNTIL: ContextVar[float] = ContextVar("callsheet_schema_until", default=float("inf"))
 _library: Any = validators
@@ -100,7 +103,8 @@ def _validator_of(schema: str) -> Any:
     """Compiles a validator; errors are not cached: the schema is invalid, or too large to validate in time."""
     read = json.loads(schema)
     draft = validator_for(read, default=Draft202012Validator)
-    if (wrong := next(_timely(draft, {})(draft.META_SCHEMA).iter_errors(read), None)) is not None:
+    wrong = next(_timely(draft, {})(draft.META_SCHEMA).iter_errors(read), None)
+    if wrong is not None:
         raise ValueError(wrong.message)
     more: dict[str, Any] = {"pattern": _pattern, "patternProperties": _pattern_properties}
     if "patternProperties" in schema:
@@ -149,7 +153,8 @@ def _beyond_us(validator: Any, value: Any, instance: Any, schema: Any) -> Iterat
 
 
 def _additional_properties(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    known = schema.get("properties", {})
+    patterns = schema.get("patternProperties", {})
     for name, item in instance.items() if validator.is_type(instance, "object") else ():
         if name in known or any(_matches(pattern, name) for pattern in patterns):
             continue

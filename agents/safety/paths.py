@@ -194,7 +194,8 @@ def _file_paths(form: str) -> list[str]:
     address = _address_of(form)
     if address is None or address["scheme"].lower() != "file":
         return []
-    host, path = address["host"] or "", address["path"]
+    host = address["host"] or ""
+    path = address["path"]
     paths = [path, _AFTER_PATH.split(path)[0]]
     return paths if host.lower() in _HERE else [*paths, f"{host}{path}"]
 

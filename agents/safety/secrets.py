@@ -20,9 +20,11 @@ from weakref import WeakSet
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError, CatalogError
-from callsheet.graphs.text.sanitizing import MASK, is_secret_name, secrets_in, without_hidden
+from callsheet.graphs.text.credentials import MASK, is_secret_name, secrets_in
+from callsheet.graphs.text.hidden import without_hidden
 
-_SHORTEST, _MOST_RUNS = 6, 1_000
+_SHORTEST = 6
+_MOST_RUNS = 1_000
 _FOR_ADDRESSES = str.maketrans("+/", "-_")
 # A short word, a number, a date, a folder, an e-mail address, an address without a password.
 _PLAIN = re.compile(
@@ -259,7 +261,8 @@ class _Hiding(logging.Filter):
         for hides in list(self.known):
             said = hides.text(said)
         if said != message:
-            record.msg, record.args = said, ()
+            record.msg = said
+            record.args = ()
         return True
 
 

@@ -93,7 +93,8 @@ def _add_body(request: ApiRequest, call: HttpCall, value: object) -> None:
             request.parts = [(part.name, (None, part.text, part.media)) for part in fields]
             return
         else:  # of no parts, the client library makes no body
-            media, text = "multipart/form-data; boundary=end", "--end--\r\n"
+            media = "multipart/form-data; boundary=end"
+            text = "--end--\r\n"
     request.headers[b"content-type"] = media.encode("ascii", "replace")
     request.content = text.encode("utf-8", "replace")
 

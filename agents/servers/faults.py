@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from callsheet.agents.calls.tool_result import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 if TYPE_CHECKING:
     from mcp import MCPError
@@ -18,20 +18,24 @@ if TYPE_CHECKING:
 
 START = "initialize"
 # Messages of the client library in place of an answer: the connection broke, none came, it cannot be parsed.
-CLOSED, _NO_ANSWER = "Connection closed", "SSE stream"
+CLOSED = "Connection closed"
+_NO_ANSWER = "SSE stream"
 _UNREADABLE = (
     *("its answer is not", "Server returned an error response", "Unexpected content type", "Redirect to"),
     "server answered a request with 202",
 )
 _NOT_SENT = ("ConnectError", "ConnectTimeout")
-_LONGEST, _LONGEST_DATA, _LONGEST_URL = 4_000, 2_000, 2_000
+_LONGEST = 4_000
+_LONGEST_DATA = 2_000
+_LONGEST_URL = 2_000
 
 
 class Faults:
     """The errors of one server; ``cause`` is the error that broke the connection, if known."""
 
     def __init__(self, redaction: Redaction) -> None:
-        self.redaction, self.hidden = redaction, redaction.text
+        self.redaction = redaction
+        self.hidden = redaction.text
         self.child: ChildProcess | None = None
         self.cause: BaseException | None = None
         # Faults of single requests, by a key that no server knows.

@@ -44,7 +44,8 @@ from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.trust.consent import with_trust
 from callsheet.graphs.trust.pins import Listed, PinBook
 
-_MOST_REDIRECTS, _NAMELESS = 5, "api"
+_MOST_REDIRECTS = 5
+_NAMELESS = "api"
 _UNKNOWN = frozenset((502, 504))
 """Statuses of a gateway that does not know what became of a request."""
 

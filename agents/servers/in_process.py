@@ -36,7 +36,8 @@ from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.calls.tool_result import Fault, Keep, Media, Outcome, capped, failed
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.text.sanitizing import clean, storable, visible
+from callsheet.graphs.text.hidden import visible
+from callsheet.graphs.text.unicode import clean, storable
 
 _T = TypeVar("_T")
 _CALL_ID = "callsheet"
@@ -214,7 +215,8 @@ def _raised(agent_id: str, tool: BaseTool, error: Exception, late: float | None)
 TOOL_NAME = "run"
 APP = "callsheet_app"
 """In a tool's metadata: the tool is an app, which may take as long as its step."""
-_MOST_TOOLS, _LONGEST_LINE = 30, 160
+_MOST_TOOLS = 30
+_LONGEST_LINE = 160
 # The remote run streams into ours under these keys; it does not get the others, above all not the user.
 _PASSED = ("checkpoint_ns", "__pregel_stream")
 Request = Annotated[str, Field(description="The whole request, in plain words.")]

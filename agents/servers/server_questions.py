@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from callsheet.agents.calls.call_context import Ask, Progress
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import Redaction
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.json_schema import shown_form
-from callsheet.graphs.text.sanitizing import shown
 
 if TYPE_CHECKING:
     from mcp.client.context import ClientRequestContext
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 Send = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 MOST_QUESTIONS = 5
 """Questions in one call, after which further ones are refused."""
-_SECONDS, _LONGEST_FORM = 300.0, 20_000
+_SECONDS = 300.0
+_LONGEST_FORM = 20_000
 _NOBODY = "nobody can be asked: this call has no person behind it, or its client shows no forms"
 _SEVERAL = "several calls are running, and nobody knows which one asks"
 _FORMS_ONLY = "only questions in the form of a form can be passed on, no addresses to open"
@@ -46,19 +47,23 @@ class CallClock:
         progress: Progress | None = None,
         hidden: Callable[[str], str] = lambda text: text,
     ) -> None:
-        self.seconds, self.longest = seconds, max(seconds, longest)
-        self._progress, self._hidden = progress, hidden
+        self.seconds = seconds
+        self.longest = max(seconds, longest)
+        self._progress = progress
+        self._hidden = hidden
         self._timeout: asyncio.Timeout | None = None
         self._last = ""
         # When the call ends if nothing more is heard, when it ends in any case, and since when a person thinks.
         self._due = self._end = self._since = 0.0
         # Questions of the server in this call: all, and those without an answer.
-        self.asked, self._open = 0, 0
+        self.asked = 0
+        self._open = 0
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Limits this block, which is one request of the call; raises ``TimeoutError``."""
-        self._last, self._end = "", _now() + self.longest
+        self._last = ""
+        self._end = _now() + self.longest
         try:
             async with asyncio.timeout(None) as self._timeout:
                 self._extend()
@@ -158,7 +163,8 @@ class ServerQuestions:
 
     async def _answers(self, result: Mapping[str, object], ask: Ask | None) -> dict[str, Any]:
         """Makes parameters that send a call again, with answers to the questions of an ``input_required`` result."""
-        requests, state = result.get("inputRequests"), result.get("requestState")
+        requests = result.get("inputRequests")
+        state = result.get("requestState")
         found = list(requests.items()) if isinstance(requests, dict) else []
         if not found or len(found) > MOST_QUESTIONS or not all(isinstance(one, dict) for _, one in found):
             raise Fault("protocol", "it asks for more input in a form that is not supported", effect="unknown")
@@ -172,7 +178,8 @@ class ServerQuestions:
 
     async def _asked(self, ask: Ask, params: object) -> dict[str, Any]:
         given = self._redaction.value(params) if isinstance(params, dict) else {}
-        message, form = given.get("message"), given.get("requestedSchema")
+        message = given.get("message")
+        form = given.get("requestedSchema")
         if given.get("mode", "form") != "form" or not isinstance(message, str) or not isinstance(form, dict):
             raise Fault("protocol", _FORMS_ONLY)
         if form.get("type") != "object" or not isinstance(form.get("properties"), dict):

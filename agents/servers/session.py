@@ -21,7 +21,8 @@ from callsheet.agents.servers.faults import CLOSED, START, Faults
 from callsheet.agents.servers.server_questions import CallClock, ServerQuestions
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
-_GOODBYE, _SETTLING = 4.0, 0.5
+_GOODBYE = 4.0
+_SETTLING = 0.5
 
 
 class Session:
@@ -57,7 +58,10 @@ class Session:
         *,
         asks: bool = False,
     ) -> None:
-        self.server, self._user, self.asks, self._changed = server, user, asks, changed
+        self.server = server
+        self._user = user
+        self.asks = asks
+        self._changed = changed
         self.retired = self.idle = self.personal = self.outdated = self.reused = False
         self.loop = asyncio.get_running_loop()
         self.limits = limits.own(server.callsheet.limits)
@@ -68,7 +72,9 @@ class Session:
         self._redaction = of_server(self._expanded, named)
         hide_in_logs(self._redaction)
         self._questions = ServerQuestions(self._redaction)
-        self._stop, self._users, self._listed = asyncio.Event(), 0, False
+        self._stop = asyncio.Event()
+        self._users = 0
+        self._listed = False
         self._timer: asyncio.TimerHandle | None = None
         self._scope = anyio.CancelScope()
         self._client: asyncio.Future[Any] = self.loop.create_future()
@@ -102,7 +108,8 @@ class Session:
                 self.hang_up()
                 raise self._faults.late(method, clock.within) from None
             except asyncio.CancelledError:
-                if (task := asyncio.current_task()) is None or task.cancelling():
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
                     self.retire()  # the server has just been told, and gets time to undo its work
                     raise
                 self.hang_up()
@@ -123,7 +130,8 @@ class Session:
     async def listing(self) -> Listing:
         """The server's description of itself, all its tools as sent, and its resources and prompts, or ``Fault``."""
         client = await asyncio.shield(self._client)
-        about, offered = client.server_info, client.session.server_capabilities
+        about = client.server_info
+        offered = client.session.server_capabilities
         tools, odd = await listed_tools(self.ask, offered, self.limits)
 
         async def ask(method: str, params: Mapping[str, object], seconds: float) -> dict[str, Any]:
@@ -133,7 +141,9 @@ class Session:
 
         async with self._used():
             resources, missing = await listed_resources(ask, offered, self.limits)
-        said, later, self._listed = self._redaction.text, self._listed, True
+        said = self._redaction.text
+        later = self._listed
+        self._listed = True
         return Listing(
             later=later,
             tools=tuple(await asyncio.to_thread(cleaned, tools)),
@@ -153,7 +163,8 @@ class Session:
 
     def fits(self, server: ServerConfig) -> bool:
         """Returns whether its process was started as this server would be now; reads the disk."""
-        expanded, child = server.expanded(os.environ), self._faults.child
+        expanded = server.expanded(os.environ)
+        child = self._faults.child
         same = not self.retired and (self.server, self._expanded) == (server, expanded)
         return same and child is not None and child.is_as_now(expanded)
 
@@ -178,7 +189,8 @@ class Session:
     def _auth(self) -> Any:
         from callsheet.agents.servers.oauth.stored_tokens import StoredTokens, TokenAuth
 
-        url, headers = self._expanded.url, self._expanded.headers
+        url = self._expanded.url
+        headers = self._expanded.headers
         if not url or any(name.lower() == "authorization" for name in headers):
             return None
         return TokenAuth(StoredTokens(url, self._user), self._fail, self._hide)
@@ -189,7 +201,8 @@ class Session:
         self._redaction.add([secret])
 
     def _fail(self, fault: Fault) -> None:
-        if (child := self._faults.child) is not None:
+        child = self._faults.child
+        if child is not None:
             child.fault = child.fault or fault
         self.end()
 
@@ -227,7 +240,8 @@ class Session:
         try:
             with self._scope:
                 fault = await self._live() or fault
-            if (child := self._faults.child) is not None and child.fault is not None:
+            child = self._faults.child
+            if child is not None and child.fault is not None:
                 fault = await self._faults.of(child.fault, START)
         except Exception as error:  # noqa: BLE001 (any error of a server or the client library becomes a Fault)
             self._faults.cause = error

@@ -39,9 +39,12 @@ Listed = Callable[[str, ServerConfig, Listing, str], object]
 LATE = 10.0
 """Seconds after which the log names the servers that have not answered."""
 _LOG = logging.getLogger(__name__)
-_MOST_RELISTINGS, _MOST_NAMED = 10, 5
-_LAST_GOODBYE, _BETWEEN_WAVES = 8.0, 3.0
-LONGEST_WAIT, _LEAST_WAIT = 10.0, 0.5
+_MOST_RELISTINGS = 10
+_MOST_NAMED = 5
+_LAST_GOODBYE = 8.0
+_BETWEEN_WAVES = 3.0
+LONGEST_WAIT = 10.0
+_LEAST_WAIT = 0.5
 """Seconds for which a call waits at most, and at least, for a server that is busy."""
 _LIVE: WeakSet[Session] = WeakSet()
 

@@ -41,11 +41,13 @@ from callsheet.agents.registry.binding import NO_OUTPUT, READ_RESULT, names_of
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs import CallsheetError, ServerConfig
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 _AGENTS = 50
 """Maximum number of agents whose folders are looked for."""
-_BUDGET, _LONGEST, _LEAST = 12_000, 1_500, 200
+_BUDGET = 12_000
+_LONGEST = 1_500
+_LEAST = 200
 """Characters of all results together, and of one text of a result: at most, and at least."""
 _OTHERS = "Several workers carry out the request. Do your own steps and nothing else. The plan:"
 _OPEN = (
@@ -68,7 +70,8 @@ def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, 
         f"Now: {now:%A, %Y-%m-%d %H:%M}, UTC{now:%z} ({zone}).",
         _PRESENT if present else _ABSENT,
     ]
-    if missing := _unavailable(registry):
+    missing = _unavailable(registry)
+    if missing:
         lines.append(f"Agents that are not available in this run: {', '.join(missing)}.")
     folders = [f"- {agent}: {', '.join(found)}" for agent, found in places if found]
     if folders:
@@ -85,7 +88,8 @@ def _unavailable(registry: ToolRegistry) -> list[str]:
     """
     if registry.policy is not None:
         return []
-    known, troubles = registry.catalog.by_id, get_args(Kind)
+    known = registry.catalog.by_id
+    troubles = get_args(Kind)
     problems = (problem for problem in registry.loaded.problems if problem.kind in troubles)
     return list(dict.fromkeys(problem.agent for problem in problems if problem.agent not in known))
 
@@ -326,7 +330,8 @@ async def synthesize(
         message = await answered(model.ainvoke([SystemMessage(prompt), *conversation, HumanMessage(told)]))
     except ModelError as error:
         return AIMessage(f"{listed(request, results)}\n\n{LISTED.format(error)}", name=NAME)
-    text, lines = message.text.strip(), not_done(results)
+    text = message.text.strip()
+    lines = not_done(results)
     text = "\n".join([text, "", *lines]) if text and lines else text or listed(request, results)
     return message.model_copy(update={"content": text, "tool_calls": [], "name": NAME})
 
@@ -371,7 +376,8 @@ def _said(result: StepResult) -> str:
 
 PART = "callsheet_part"
 """Key in ``response_metadata`` of these messages, which no provider gets."""
-_LONGEST_RESULT, _LONGEST_ARGUMENT = 2_000, 500
+_LONGEST_RESULT = 2_000
+_LONGEST_ARGUMENT = 500
 """Characters of a result, and of an argument; the state has all of it in ``results``."""
 
 

@@ -33,7 +33,7 @@ from callsheet.agents.work.finish import FINISH, finish_definition
 from callsheet.agents.work.media import readable
 from callsheet.agents.work.tool_requests import DEFINITION, ToolRequests
 from callsheet.graphs.catalog.model import Skill
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 _LONGEST = 20_000
 """Characters of the longest answer to its own call that a worker sees whole."""
@@ -225,7 +225,7 @@ class Equipment:
         """
         own: list[dict[str, Any]] = []
         if self.code:
-            from callsheet.agents.programs import DEFINITION as RUN
+            from callsheet.agents.programs.functions import DEFINITION as RUN
 
             own.append(dict(RUN))
         if self.own_tools:

@@ -14,7 +14,7 @@ from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepEnd,
 from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.models.chat_models import cut_reason
 from callsheet.agents.registry.binding import RUN_PROGRAM
-from callsheet.graphs.text.sanitizing import error_lines
+from callsheet.graphs.text.messages import error_lines
 
 FINISH = "finish"
 """The tool by which a worker ends its task; no tool of the catalog gets this name."""

@@ -16,7 +16,8 @@ from langchain_core.messages import AnyMessage, ToolMessage
 
 from callsheet.agents.calls.tool_result import artifact_of
 
-_LARGEST, _MOST = 3_500_000, 16_000_000
+_LARGEST = 3_500_000
+_MOST = 16_000_000
 """Bytes of one medium, and of all in a conversation: providers refuse larger ones."""
 _BASE64 = re.compile(r"(?:data:[\w.+-]+/[\w.+-]+;base64,)?[A-Za-z0-9+/]{120,}={0,2}")
 _BEGINNING = 24
@@ -108,7 +109,8 @@ def with_media(messages: Sequence[AnyMessage], model: BaseChatModel) -> list[Any
             size = int(stored["size"])
             if size > min(left, _LARGEST):
                 continue
-            if block := _block(Path(stored["path"]), profile):
+            block = _block(Path(stored["path"]), profile)
+            if block:
                 left -= size
                 blocks.append(block)
         content: Any = [{"type": "text", "text": text}, *blocks] if blocks else text

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from callsheet.graphs.catalog.model import Catalog, Tool
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import model_schema
-from callsheet.graphs.text.sanitizing import shown
 
 _HEADING = "What other tools, which you do not have, say of single arguments (in brackets) that yours have too:"
-_MOST, _LONGEST = 6, 200
+_MOST = 6
+_LONGEST = 200
 """Maximum number of lines, and of characters of what a tool says."""
 _FORMS = ("enum", "const", "properties", "pattern", "format")
 """Keywords that say what a value without a type must look like."""

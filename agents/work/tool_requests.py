@@ -15,7 +15,10 @@ from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.registry.binding import NEED_TOOL, BoundTool
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.names import NamedTools, named_tools
-from callsheet.graphs.text.sanitizing import error_lines, listed, shown, split_name
+from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import error_lines
+from callsheet.graphs.text.words import split_name
 
 _MOST_NAMED = 15
 """Maximum number of tools that one call adds."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from callsheet.graphs.errors import CatalogError, lookup, near_names
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 
 Name = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 

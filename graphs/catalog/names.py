@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.errors import near_ids
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 _SEPARATORS = re.compile(r"[^a-z0-9]+")
 

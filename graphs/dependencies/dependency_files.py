@@ -16,9 +16,10 @@ from callsheet.graphs.catalog.formats.manifests import Problem, read_json
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Name, Provenance, Record, Tool
 from callsheet.graphs.errors import CatalogError, near_names
 from callsheet.graphs.storage import locked, replace_bytes
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.unicode import clean
 
-KEY, FORMAT = "callsheet_dependencies", 1
+KEY = "callsheet_dependencies"
+FORMAT = 1
 
 
 class Proposal(Record):

@@ -25,7 +25,8 @@ Seen = tuple[str, str, str]
 """Source, target, and the parameter of the source whose value came from a result of the target."""
 _Key = tuple[str, str, str]
 """Id of a tool, digest of its definition (a changed tool starts anew), and digest of the user; empty for no user."""
-_SHORTEST, _LONGEST = 3, 500
+_SHORTEST = 3
+_LONGEST = 500
 """Characters of a value of which it is believed that it came from a result."""
 _MOST_ENTRIES = 20_000
 _MOST_CALLS = 100
@@ -132,9 +133,11 @@ class Outcomes:
 
     def __add__(self, other: Outcomes) -> Outcomes:
         """Returns the sum; from 100 calls on, earlier ones count half, so that new ones count more than old ones."""
-        done, failed = self.done, self.failed
+        done = self.done
+        failed = self.failed
         if self.sent >= _MOST_CALLS:
-            done, failed = (done + 1) // 2, (failed + 1) // 2
+            done = (done + 1) // 2
+            failed = (failed + 1) // 2
         return Outcomes(done + other.done, failed + other.failed)
 
 
@@ -208,7 +211,10 @@ class CountFile:
 class ObservationLog(CountFile):
     """Counts of observations in a file, without values of calls."""
 
-    name, mark, field, tools = "observed.json", "callsheet_observed", "edges", 2
+    name = "observed.json"
+    mark = "callsheet_observed"
+    field = "edges"
+    tools = 2
     row = TypeAdapter(list[tuple[str, str, str, PositiveInt]])
 
     def read(self) -> Counter[Seen]:
@@ -226,7 +232,10 @@ class ObservationLog(CountFile):
 class OutcomeLog(CountFile):
     """Outcomes in a file, counted by user."""
 
-    name, mark, field, tools = "outcomes.json", "callsheet_outcomes", "tools", 1
+    name = "outcomes.json"
+    mark = "callsheet_outcomes"
+    field = "tools"
+    tools = 1
     row = TypeAdapter(list[tuple[str, str, str, NonNegativeInt, NonNegativeInt]])
 
     def of(self, catalog: Catalog) -> dict[str, Outcomes]:

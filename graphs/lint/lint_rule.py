@@ -10,7 +10,7 @@ from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
 from callsheet.graphs.errors import Finding, Severity
-from callsheet.graphs.text.sanitizing import escaped
+from callsheet.graphs.text.hidden import escaped
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,9 @@ import networkx as nx
 from callsheet.graphs.catalog.model import SKILLS, Tool
 from callsheet.graphs.errors import Severity
 from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
-from callsheet.graphs.text.sanitizing import LONGEST_TEXT, Hidden, hidden_in, shown, split_name, strings_in
+from callsheet.graphs.text.hidden import LONGEST_TEXT, Hidden, hidden_in, shown
+from callsheet.graphs.text.unicode import strings_in
+from callsheet.graphs.text.words import split_name
 
 ALIKE = 0.75
 """Share of common words from which two tools count as nearly identical."""
@@ -217,7 +219,8 @@ def source_of_many(subject: Subject) -> Iterator[Remark]:
         edges.extend((tool.id, edge.tool) for edge in tool.depends_on)
     dependents: defaultdict[str, set[str]] = defaultdict(set)
     for source, target in edges:
-        user, provider = tools[source].agent, tools[target].agent
+        user = tools[source].agent
+        provider = tools[target].agent
         if system[user] != system[provider]:
             dependents[provider].add(user)
     for agent, others in sorted(dependents.items()):

@@ -19,7 +19,8 @@ from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Dependenc
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.export import json_text, key, key_of
 from callsheet.graphs.knowledge_graph import Relation, detailed_graph, field_node
-from callsheet.graphs.text.sanitizing import clean, counted, encodable
+from callsheet.graphs.text.messages import counted
+from callsheet.graphs.text.unicode import clean, encodable
 
 BASE = "https://w3id.org/callsheet/catalog/"
 """Beginning of the IRIs of a catalog's nodes."""

@@ -21,9 +21,9 @@ from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.rdf.catalog_graph import BASE, CS, DOCUMENTS, PREFIXES, TERMS, from_graph, to_graph
+from callsheet.graphs.text.hidden import written_out
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.regular_files import read_regular
-from callsheet.graphs.text.sanitizing import written_out
 
 _LINKS = (*(CS[term] for term, kind in TERMS.items() if kind == "owl:ObjectProperty"), SKOS.broader, SKOS.narrower)
 _TYPES = {

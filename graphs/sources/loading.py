@@ -41,7 +41,7 @@ from callsheet.graphs.sources.loaded import (
     label_of,
     sources_of,
 )
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of, with_trust
 from callsheet.graphs.trust.pins import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from callsheet.graphs.text.sanitizing import LONGEST_TEXT, hidden_in, one_line, shown, strings_in
+from callsheet.graphs.text.hidden import LONGEST_TEXT, hidden_in, one_line, shown
+from callsheet.graphs.text.unicode import strings_in
 
 JsonObject: TypeAlias = dict[str, Any]
 """An object of parsed JSON, whose values may be of any type."""

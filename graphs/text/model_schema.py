@@ -22,15 +22,18 @@ from hashlib import sha256
 from itertools import count
 from typing import Any
 
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.json_schema import NAMED, JsonObject, keywords, pointed, shown_schema
-from callsheet.graphs.text.sanitizing import DEEPEST, shown
+from callsheet.graphs.text.unicode import DEEPEST
 
 _KNOWN = 4_096
 """Schemas whose changed form is remembered."""
 _MOST_PARTS = 10_000
 """Parts of a schema whose references are resolved."""
 _FIT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
-_LONGEST_NAME, _DIGEST, _LONGEST_QUOTE = 64, 8, 100
+_LONGEST_NAME = 64
+_DIGEST = 8
+_LONGEST_QUOTE = 100
 _UNIONS = ("anyOf", "oneOf")
 _TYPES = frozenset(("array", "boolean", "integer", "null", "number", "object", "string"))
 _OTHER_TYPES = {"bool": "boolean", "double": "number", "float": "number", "int": "integer", "list": "array"}

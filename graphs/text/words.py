@@ -9,9 +9,10 @@ from functools import lru_cache
 
 import Stemmer
 
-from callsheet.graphs.text.sanitizing import normalized
+from callsheet.graphs.text.unicode import normalized
 
 _WORD = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CJK = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+)")
 STOP_WORDS = frozenset(
     """
@@ -32,6 +33,11 @@ def fold(text: str) -> str:
         return text.lower()
     decomposed = normalized("NFKD", text.casefold())
     return normalized("NFC", "".join(c for c in decomposed if c in _KANA_MARKS or not unicodedata.combining(c)))
+
+
+def split_name(name: str) -> str:
+    """Returns ``convert length to`` for ``convertLength_to``."""
+    return " ".join(re.split(r"[\W_]+", _CAMEL.sub(" ", name))).strip().lower()
 
 
 def tokens(text: str) -> list[str]:

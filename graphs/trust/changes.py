@@ -12,14 +12,15 @@ from typing import Any
 
 from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.errors import Finding, Severity
-from callsheet.graphs.text.sanitizing import escaped, one_line
+from callsheet.graphs.text.hidden import escaped, one_line
 from callsheet.graphs.trust.pins import Change
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+")
 _CONTEXT = 3
 """Equal lines that are shown before and after a change."""
 _MOST_NAMES = 8
-_MOST_LINES, _MOST_PAIRS = 10_000, 100_000
+_MOST_LINES = 10_000
+_MOST_PAIRS = 100_000
 """Of more changed lines, or more pairs of equal ones among them, only those at equal places are compared."""
 
 
@@ -42,7 +43,8 @@ def sides_of(change: Change) -> list[Side]:
     for x, y, size in _matches(before, after):
         pairs += zip_longest(before[left:x], after[right:y])
         pairs += zip(before[x : x + size], after[y : y + size], strict=True)
-        left, right = x + size, y + size
+        left = x + size
+        right = y + size
     return _near_changes(pairs)
 
 
@@ -95,7 +97,8 @@ def _matches(a: Sequence[str], b: Sequence[str]) -> Iterator[tuple[int, int, int
     """
     start = _common_beginning(a, b)
     end = _common_beginning(a[start:][::-1], b[start:][::-1])
-    left, right = a[start : len(a) - end], b[start : len(b) - end]
+    left = a[start : len(a) - end]
+    right = b[start : len(b) - end]
     yield 0, 0, start
     count = Counter(right)
     pairs = sum(count[line] for line in left)

@@ -20,12 +20,14 @@ from callsheet.graphs.catalog.labels import key_of
 from callsheet.graphs.catalog.model import Catalog, Record, Tool
 from callsheet.graphs.errors import TrustError
 from callsheet.graphs.storage import StoredFile, StoreError, state_file, yes_from_environment
-from callsheet.graphs.text.sanitizing import one_line
+from callsheet.graphs.text.hidden import one_line
 from callsheet.graphs.trust.harm import harm_of
 from callsheet.graphs.trust.pins import digest, server_identity
 from callsheet.graphs.trust.variables import given_by
 
-_COMMANDS, _FOLDERS, _SPECIFICATIONS = "start these commands", "read these folders", "read these specifications"
+_COMMANDS = "start these commands"
+_FOLDERS = "read these folders"
+_SPECIFICATIONS = "read these specifications"
 _TOOLKITS = "import these toolkits"
 _IN_FRONT = (
     '\nA pattern of the policy\'s "commands" must match the variables that are shown with their values, too: '
@@ -164,7 +166,8 @@ class Agreements:
     def _change(self, change: Callable[[frozenset[str]], frozenset[str]]) -> int:
         with self.file.locked():
             before = self.known()
-            if (after := change(before)) != before:
+            after = change(before)
+            if after != before:
                 self.file.replace(json.dumps(sorted(after), indent=1).encode())
             return len(after) - len(before)
 
@@ -213,13 +216,15 @@ def with_trust(servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
 def _start(name: str, server: ServerConfig) -> Start:
     if server.documents:
         return Start(name, f"reads the documents in {server.documents}", "", (), (), _FOLDERS)
-    folder, given = "", given_by(server)
+    folder = ""
+    given = given_by(server)
     line = " for ".join(filter(None, (server.openapi, server.url)))
     if server.command and not server.openapi:
         line = shlex.join((server.command, *server.args))
         folder = server.cwd if server.cwd and "${" in server.cwd else str(Path(server.cwd or os.curdir).absolute())
     does = _TOOLKITS if server.transport == "toolkit" else _SPECIFICATIONS if server.openapi else _COMMANDS
-    names, covered = tuple(map(str, given)), tuple(one.covered for one in given)
+    names = tuple(map(str, given))
+    covered = tuple(one.covered for one in given)
     return Start(name, line, folder, names, _grants(server), does, covered)
 
 

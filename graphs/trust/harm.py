@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from callsheet.graphs.catalog.model import Tool
-from callsheet.graphs.text.sanitizing import split_name
+from callsheet.graphs.text.words import split_name
 
 Harm = Literal["none", "change", "destroy"]
 """What a call of a tool may do, as far as known: nothing, change something, destroy something."""

@@ -158,7 +158,8 @@ class CallLedger:
 
         def changed(entries: Sequence[OpenCall]) -> list[OpenCall]:
             alike = self._own(entries, digest)
-            if (earlier := _earlier(alike, call)) is not None:
+            earlier = _earlier(alike, call)
+            if earlier is not None:
                 found.append(earlier)
                 return [*entries]
             # An earlier attempt at this very call is over, and so is a verdict that the same call may be sent.

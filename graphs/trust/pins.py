@@ -19,7 +19,9 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.errors import CatalogError, TrustError
 from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
-from callsheet.graphs.text.sanitizing import Hidden, hidden_in, masked, one_line, strings_in
+from callsheet.graphs.text.credentials import masked
+from callsheet.graphs.text.hidden import Hidden, hidden_in, one_line
+from callsheet.graphs.text.unicode import strings_in
 from callsheet.graphs.trust.variables import covered, given_by
 
 ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]

@@ -18,8 +18,10 @@ from pydantic import ConfigDict, Field, model_validator
 from callsheet.graphs.capabilities.taxonomy import SHIPPED, shipped_taxonomy
 from callsheet.graphs.catalog.model import SKILLS, Agent, Catalog, Name, Record, Skill, Tool
 from callsheet.graphs.errors import CatalogError, Finding, SettingsError, Severity
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.regular_files import read_regular
-from callsheet.graphs.text.sanitizing import counted, normalized, shown
+from callsheet.graphs.text.unicode import normalized
 
 Hint = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
 READ_ONLY: Mapping[Hint, bool] = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
@@ -302,7 +304,8 @@ class Policy(Grants):
         rules = self._rules(_user(user))
         lock, views = self._cache
         key = (id(catalog), rules.key)
-        if known := views.get(key):
+        known = views.get(key)
+        if known:
             return known[1]
         view = view_of(catalog, rules.allow)
         with lock:

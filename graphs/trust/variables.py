@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, variables_in
-from callsheet.graphs.text.sanitizing import MASK, is_generated, is_secret_name, masked
+from callsheet.graphs.text.credentials import MASK, is_generated, is_secret_name, masked
 
 _HARMLESS = (
     *"LANG LANGUAGE LC_* TZ TERM COLORTERM NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE COLUMNS LINES CI PORT".split(),

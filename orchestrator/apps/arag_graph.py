@@ -29,8 +29,9 @@ from callsheet.agents.servers.in_process import APP, TOOL_MODEL
 from callsheet.graphs import CallsheetError, SourceCatalog
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.sources.loaded import joined
+from callsheet.graphs.text.arguments import bounded, check_type
+from callsheet.graphs.text.messages import error_lines
 from callsheet.graphs.text.regex import linear
-from callsheet.graphs.text.sanitizing import bounded, check_type, error_lines
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.orchestrator.run.run_context import context, sync_and_async
 from callsheet.orchestrator.run.settings import ReaderSettings
@@ -159,7 +160,8 @@ class ReaderNodes:
         fresh: dict[str, Any] = {"citations": [], "loops": 0, "retrieved_tokens": 0, "forced": False, "folder": ""}
         write = get_stream_writer()
         try:
-            if not (question := _question(state["messages"])):
+            question = _question(state["messages"])
+            if not question:
                 return {**fresh, "trouble": "There is no question: send one as the last message."}
             bounded(question, self.settings().max_request, "max_request")
             self.model()
@@ -176,7 +178,9 @@ class ReaderNodes:
 
     async def think(self, state: ReaderState) -> dict[str, Any]:
         """Returns the next call, or the answer; once the budget is spent, the answer without further calls."""
-        settings, model, messages = self.settings(), self.model(), state["messages"]
+        settings = self.settings()
+        model = self.model()
+        messages = state["messages"]
         over = state["loops"] >= settings.max_loops or count_tokens_approximately(messages) > settings.max_tokens
         try:
             if model is None:
@@ -201,10 +205,12 @@ class ReaderNodes:
         if state["trouble"]:
             failed = {"arag": {"answered": False, "failed": True}}
             return {"messages": [AIMessage(state["trouble"], name="arag", additional_kwargs=failed)]}
-        last, index = state["messages"][-1], self.library.index(Path(state["folder"]))
+        last = state["messages"][-1]
+        index = self.library.index(Path(state["folder"]))
         read = [chunk for chunk in state.get("read") or {} if index.chunk(chunk) is not None]
         said, cited, dropped = checked(last.text, read)
-        text, citations = said or "The model gave no answer.", cited
+        text = said or "The model gave no answer."
+        citations = cited
         nothing_found = last.additional_kwargs.get("arag", {}).get("answered") is False
         if not nothing_found and not cited and self.model() is not None:
             citations = [chunk for chunk in _read_since(state["messages"]) if chunk in read]
@@ -221,8 +227,10 @@ class ReaderNodes:
 
     def _quoted(self, state: ReaderState, *, forced: bool) -> AIMessage:
         """Returns a search, then reading its results; after it, the passages of what was read that fit best."""
-        messages, index = state["messages"], self.library.index(Path(state["folder"]))
-        question, done = _question(messages), sum(isinstance(one, ToolMessage) for one in _since(messages))
+        messages = state["messages"]
+        index = self.library.index(Path(state["folder"]))
+        question = _question(messages)
+        done = sum(isinstance(one, ToolMessage) for one in _since(messages))
         args: dict[str, Any] = {"query": question}
         if done:
             args = {"chunk_ids": [hit.chunk for hit in semantic_search(index, question, top_k=_FIRST).hits]}
@@ -239,7 +247,8 @@ async def asked(
     model: BaseChatModel, messages: Sequence[AnyMessage], tools: Sequence[BaseTool], prompts: ReaderPrompts
 ) -> AIMessage:
     """The model's next message: one call, or the answer. Without tools, or if it is empty, it is told to answer now."""
-    told, empty = [SystemMessage(prompts.system), *messages], None
+    told = [SystemMessage(prompts.system), *messages]
+    empty = None
     if tools:
         message = empty = _one_call(await answered(model.bind_tools(tools).ainvoke(told)), tools)
         if message.tool_calls or message.text.strip():
@@ -251,7 +260,8 @@ async def asked(
 
 def ran(call: Mapping[str, Any], tools: Sequence[BaseTool]) -> ToolMessage:
     """Runs one call; an invalid call gives a message with ``status="error"`` that says why."""
-    by_name, name = {tool.name: tool for tool in tools}, str(call["name"])
+    by_name = {tool.name: tool for tool in tools}
+    name = str(call["name"])
     try:
         if name not in by_name:
             raise ToolException(f"there is no tool {name!r}; there are: {', '.join(by_name)}")
@@ -372,7 +382,8 @@ def _answer(state: Mapping[str, Any], model: str | None) -> tuple[str, dict[str,
     Its cost is added to that of the step.
     """
     message = state["messages"][-1]
-    if (given := TOOL_MODEL.get()) is not None and (given.model or model):
+    given = TOOL_MODEL.get()
+    if given is not None and (given.model or model):
         given.usage += usage_of(state["messages"])
     about = message.additional_kwargs["arag"]
     if about["failed"]:

@@ -66,7 +66,8 @@ def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Que
 
 async def _answered(state: Question, supervisor: Supervisor) -> Answer:
     """Runs the supervisor in a thread of its own, which is not kept; pending questions are refused."""
-    request, runtime = HumanMessage(text_of(state, "question")), get_runtime(Settings)
+    request = HumanMessage(text_of(state, "question"))
+    runtime = get_runtime(Settings)
     app = supervisor.copy({"checkpointer": InMemorySaver(), "store": runtime.store})
     ours = get_config().get("configurable", {})
     user = {key: value for key, value in ours.items() if key.startswith(_AUTH)}
@@ -81,8 +82,10 @@ async def _answered(state: Question, supervisor: Supervisor) -> Answer:
 
 
 def _step(step: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, Any]:
-    about, result = {"id": step["id"], "text": step["text"]}, results.get(step["id"])
+    about = {"id": step["id"], "text": step["text"]}
+    result = results.get(step["id"])
     if result is None:
         return {**about, "status": "not_finished", "tools": [], "error": "it, or one before it, waits for a person"}
-    field, tools = "result" if result["status"] == "done" else "error", [call["tool"] for call in result["calls"]]
+    field = "result" if result["status"] == "done" else "error"
+    tools = [call["tool"] for call in result["calls"]]
     return {**about, "status": result["status"], "tools": list(dict.fromkeys(tools)), field: result[field]}

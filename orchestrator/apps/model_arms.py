@@ -32,7 +32,8 @@ from callsheet.orchestrator.state import ChatInput, ChatOutput, State
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
 
-ALL, K10 = "all", "k10"
+ALL = "all"
+K10 = "k10"
 MODES: tuple[str, ...] = tuple(reversed(get_args(Planning)))
 ARMS = (ALL, K10, *MODES)
 DEFAULT_ARMS = (K10, *MODES)

@@ -60,7 +60,7 @@ from callsheet.agents.work.equipment import (
 from callsheet.agents.work.media import with_media
 from callsheet.agents.work.tool_requests import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
-from callsheet.graphs.text.sanitizing import check_type
+from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_context import call_ledger, caller, standing_approvals, waited_for
@@ -176,8 +176,11 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self._retriever = retriever or AgentGraphRetriever.from_catalog(loaded)
         self._registry = registry or ToolRegistry.from_catalog(loaded)
         CatalogSync(self._retriever, self._registry)
-        self._reach, self._tools, self._most = told.reach(most=False), tools, most
-        self._agents, self._roster_tokens = agents, roster_tokens
+        self._reach = told.reach(most=False)
+        self._tools = tools
+        self._most = most
+        self._agents = agents
+        self._roster_tokens = roster_tokens
         if not skill_tokens:
             self._reach["skills"] = 0
         if decision_model is not None:
@@ -186,7 +189,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             self._reach["decision_model"] = model
         self._approval: ApprovalPolicy = approval
         self._reviews = reviews_of(interrupt_on, self._registry.catalog.tools)
-        self._code_mode, self._skill_tokens = code_mode, told.skill_tokens
+        self._code_mode = code_mode
+        self._skill_tokens = told.skill_tokens
 
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Checks that questions can be answered, and starts a new scope for sessions."""
@@ -200,7 +204,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         key = sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         if not text.strip() or key == state.get("callsheet_request"):
             return None
-        seen, held, fitting = self._retriever.within(caller()), state.get("callsheet_tools", []), list[str]()
+        seen = self._retriever.within(caller())
+        held = state.get("callsheet_tools", [])
+        fitting = list[str]()
         if len(held) < self._most:
             agents = self._agents or max(1, len(seen.catalog.agents))
             reach = {**self._reach, "agents": agents}
@@ -264,7 +270,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         if NEED_TOOL not in own and (text := self._roster()):
             shown = shown.override(system_message=_with_block(request.system_message, text))
         if self._code_mode and RUN_PROGRAM not in own:
-            from callsheet.agents.programs import DEFINITION as RUN
+            from callsheet.agents.programs.functions import DEFINITION as RUN
 
             own_tools.insert(0, dict(RUN))
         return shown.override(tools=[*request.tools, *own_tools, *held.values(), *reads]), own, held
@@ -278,7 +284,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         """Returns the roster of what the user may see, with how to use it; the same text until the catalog changes."""
         if not self._roster_tokens:
             return ""
-        catalog, readable = self._retriever.within(caller()).catalog, self._skill_tokens > 0
+        catalog = self._retriever.within(caller()).catalog
+        readable = self._skill_tokens > 0
         seen = roster(catalog, max_tokens=self._roster_tokens, skills=readable)
         return f"{_ROSTER if seen.whole else _AGENTS}\n\n{seen.text}" if seen.text else ""
 
@@ -296,9 +303,12 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
     async def _answer(self, request: ToolCallRequest, send: Send) -> Answer:
         """Returns the answer to a call that is not of the agent's own tools."""
-        call, state = request.tool_call, request.state
-        held, supervision = self._held(state), self._supervision(state)
-        if problem := broken_call(call, state["messages"]):
+        call = request.tool_call
+        state = request.state
+        held = self._held(state)
+        supervision = self._supervision(state)
+        problem = broken_call(call, state["messages"])
+        if problem:
             return answer_to(call, problem, {"effect": "none"}, error=True)
         match call["name"]:
             case binding.NEED_TOOL:
@@ -326,7 +336,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
     async def _program(self, request: ToolCallRequest, held: Mapping[str, BoundTool], send: Send) -> Answer:
         """Runs a program."""
-        from callsheet.agents.programs import run_program
+        from callsheet.agents.programs.program import run_program
 
         supervision = self._supervision(request.state)
 
@@ -351,8 +361,11 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
     async def _added(self, request: ToolCallRequest, held: Mapping[str, BoundTool]) -> Answer:
         """Adds the tools that the agent asks for, and returns their names."""
-        state, call, seen = request.state, request.tool_call, self._retriever.within(caller())
-        if (room := self._most - len(state.get("callsheet_tools", []))) <= 0:
+        state = request.state
+        call = request.tool_call
+        seen = self._retriever.within(caller())
+        room = self._most - len(state.get("callsheet_tools", []))
+        if room <= 0:
             full = f"no more tools can be added in this conversation (at most {self._most} tools)"
             return ToolMessage(full, tool_call_id=call["id"], name=NEED_TOOL, status="error")
 
@@ -379,7 +392,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     def _bound(self, ids: Iterable[str], state: Any, taken: Collection[str]) -> dict[str, BoundTool]:
         """Binds one by one, so that a later tool never changes the name of an earlier one."""
         bound: dict[str, BoundTool] = {}
-        run, user = state.get("callsheet_run", ""), caller()
+        run = state.get("callsheet_run", "")
+        user = caller()
         for tool in ids:
             bound |= self._registry.bind([tool], run, beside=[*taken, *bound], user=user, held_only=True)
         return bound
@@ -393,7 +407,8 @@ def _is_own(request: ToolCallRequest) -> bool:
 
 async def _of_others(request: ToolCallRequest, send: Send, names: Iterable[str]) -> Answer:
     """Calls a tool of other middleware; the answer of LangGraph to one that nobody has gets the names of all."""
-    answer, call = await send(request), request.tool_call
+    answer = await send(request)
+    call = request.tool_call
     nobody = INVALID_TOOL_NAME_ERROR_TEMPLATE.partition("[")[0].format(requested_tool=call["name"])
     if not isinstance(answer, ToolMessage) or not answer.text.startswith(nobody):
         return answer
@@ -439,7 +454,8 @@ def picked(
 
     If nothing fits, all tools of a catalog that has no more than ``tools`` are given.
     """
-    most, reach = retriever.selector.settings.max_query, {**reach, "tools": tools}
+    most = retriever.selector.settings.max_query
+    reach = {**reach, "tools": tools}
     if len(text) > most:  # without its middle: people say what they want first or last
         text = f"{text[: most // 2 - 1]}\n{text[-(most // 2 - 1) :]}"
     all_shown = len(retriever.catalog.tools) <= tools

@@ -15,13 +15,14 @@ from callsheet.agents.calls.review import TOOK_EFFECT, AnswerError, DecisionType
 from callsheet.graphs.errors import TrustError
 from callsheet.graphs.sources.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
-from callsheet.graphs.text.sanitizing import one_line
+from callsheet.graphs.text.hidden import one_line
 from callsheet.graphs.trust.consent import Agreements, believable, believed, doing
 
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded
 
-_ALWAYS, _LATER = {"t": "always for this tool"}, {"q": "ask later"}
+_ALWAYS = {"t": "always for this tool"}
+_LATER = {"q": "ask later"}
 _SEVERAL = {"a": "all", **_ALWAYS, "e": "each", "n": "none", **_LATER}
 _ONE = {"y": "yes", **_ALWAYS, "n": "no", "e": "edit", "r": "respond", **_LATER}
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", **_LATER}
@@ -114,7 +115,8 @@ def _answers(group: Sequence[Any]) -> dict[str, Any]:
 
     Empty if they are left for later.
     """
-    first, asked = group[0], flat(group[0].value)
+    first = group[0]
+    asked = flat(group[0].value)
     match _kind(first):
         case "tool_approval":
             return _decisions(group)
@@ -131,7 +133,8 @@ def _answers(group: Sequence[Any]) -> dict[str, Any]:
 
 
 def _decisions(group: Sequence[Any]) -> dict[str, Any]:
-    first, several = flat(group[0].value), len(group) > 1
+    first = flat(group[0].value)
+    several = len(group) > 1
     if several:
         _show_all([flat(one.value) for one in group])
     else:
@@ -144,17 +147,22 @@ def _decisions(group: Sequence[Any]) -> dict[str, Any]:
         case "t":
             more = {"always": True}
         case "n":
-            kind, more = "reject", {"message": _text("Why (may stay empty)")}
+            kind = "reject"
+            more = {"message": _text("Why (may stay empty)")}
         case "e" if several:
             return _in_turn([[one] for one in group])
         case "e":
-            if (args := _edited(first["args"])) is None:
+            args = _edited(first["args"])
+            if args is None:
                 return _decisions(group)
-            kind, more = "edit", {"args": args}
+            kind = "edit"
+            more = {"args": args}
         case "r":
-            if not (said := _text("The answer for the worker")):
+            said = _text("The answer for the worker")
+            if not said:
                 return _decisions(group)
-            kind, more = "respond", {"message": said}
+            kind = "respond"
+            more = {"message": said}
         case _:
             return {}
     return {one.id: decided(kind, one.value, **more) for one in group}
@@ -271,7 +279,8 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
     agreements = Agreements()
     known = agreements.known()
     starts = {start.digest: start for source in sources for start in starts_in(source)}
-    if not (new := [start for digest, start in starts.items() if digest not in known]):
+    new = [start for digest, start in starts.items() if digest not in known]
+    if not new:
         return
     click.echo(f"The catalog wants to {doing(new)}:\n" + "\n".join(f"  {start}" for start in new), err=True)
     if not click.confirm("Allow this now and in future?", err=True):

@@ -16,7 +16,8 @@ import click
 
 from callsheet.agents.calls.review import flat
 from callsheet.graphs.errors import TrustError
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
@@ -29,6 +30,7 @@ from callsheet.orchestrator.cli.shared_options import (
     size_options,
 )
 from callsheet.orchestrator.run.threads import Threads, stream_in_thread, sweep_threads
+from callsheet.orchestrator.run_events import RunEvent, values_of
 
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
@@ -191,7 +193,8 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
                 answers |= leave_inputs(ran.waiting)
             left = [one for one in ran.waiting if one.id not in answers]
             asked = ask_person(left) if left and has_terminal() else {}
-            if not (answers := {**answers, **asked}):
+            answers = {**answers, **asked}
+            if not answers:
                 return ran
             given = Command(resume=answers)
 
@@ -201,7 +204,7 @@ async def run(
     threads: Threads,
     thread: str,
     given: Any,
-    show: Callable[[Mapping[str, Any]], None],
+    show: Callable[[RunEvent], None],
 ) -> RunResult:
     """Runs a workflow in a thread until it ends or waits for a person, and shows its custom events.
 
@@ -211,31 +214,20 @@ async def run(
     now = await stream_in_thread(
         workflow, threads, thread, given, modes=["custom"], take=lambda _, __, event: show(event)
     )
-    results: dict[str, Any] = dict(now.values.get("results", {}))
-    picked: dict[str, Any] = {}
-    for task in now.tasks:  # of an unfinished wave
-        within = getattr(task.state, "values", {})
-        if isinstance(task.result, Mapping):
-            results.update(task.result.get("results", {}))
-        else:
-            picked.update(within.get("picked", {}))
-    return RunResult(now.values, now.interrupts, results, picked)
+    return RunResult(values_of(now), now.interrupts)
 
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The state of a run.
+    """The end of a run, or where it waits.
 
     Attributes:
+        state: Its values, with the results of an unfinished wave.
         waiting: The interrupts that wait for a person; empty if the run has ended.
-        results: Step id -> result, those of an unfinished wave included.
-        picked: Step id -> selection, for unfinished steps.
     """
 
     state: Mapping[str, Any]
     waiting: tuple[Any, ...]
-    results: Mapping[str, Any]
-    picked: Mapping[str, Any]
 
     @property
     def answer(self) -> str:
@@ -258,9 +250,10 @@ class RunResult:
         return [self._step(step) for step in self.plan["steps"]]
 
     def _step(self, step: Mapping[str, Any]) -> dict[str, Any]:
-        if (done := self.results.get(step["id"])) is not None:
+        done = self.state.get("results", {}).get(step["id"])
+        if done is not None:
             return {name: done[name] for name in _STEP_FIELDS}
-        agents = self.picked.get(step["id"], {}).get("agents", [])
+        agents = self.state.get("selections", {}).get(step["id"], {}).get("agents", [])
         values = (one.value for one in self.waiting if isinstance(one.value, Mapping))
         asked = [one for one in values if one.get("type") in _WAITS and one.get("step_id") == step["id"]]
         return {

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
@@ -111,7 +112,8 @@ def _lines(content: Mapping[str, Any]) -> Iterable[str]:
             yield from (shown(f"{sign} {server['agent']}/{name}") for name in names[:_MOST])
             if len(names) > _MOST:
                 yield f"{sign} {server['agent']}: {len(names) - _MOST} more"
-    if quarantined := content.get("quarantined"):
+    quarantined = content.get("quarantined")
+    if quarantined:
         yield f"not used until you review them: {shown(', '.join(quarantined[:_MOST]))} (callsheet approve)"
 
 

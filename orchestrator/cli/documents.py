@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.cli.shared_options import (
     Command,
     check_model,
@@ -55,7 +56,8 @@ def index_command(folder: str, place: str | None, embeddings: str, *, exact: boo
     began = time.monotonic()
     index, found = _opened(folder, place, embeddings, exact=exact)
     problems = [{"document": one.agent, "kind": one.kind, "message": one.message} for one in found.problems]
-    seconds, path = round(time.monotonic() - began, 3), str(index.place)
+    seconds = round(time.monotonic() - began, 3)
+    path = str(index.place)
     text = (
         f"{counted(found.documents, 'document')}, {counted(found.chunks, 'chunk')}, "
         f"{counted(found.sentences, 'different sentence')}: {found.added:,} added, {found.updated:,} updated, "

@@ -40,23 +40,26 @@ def explore(options: CatalogOptions, port: int, user: str, *, no_browser: bool, 
     from callsheet.orchestrator.run.threads import Threads, sweep_threads
     from callsheet.orchestrator.server import Site, create_explorer
     from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
-    from callsheet.orchestrator.server.runs.local_runs import LocalRuns
+    from callsheet.orchestrator.server.runs.local_backend import LocalBackend
+    from callsheet.orchestrator.server.runs.runs import Runs
     from callsheet.orchestrator.supervisor import create_supervisor
 
     check_model(of_run["model"])
     with listening(port) as listener:
         loaded = options.open()
         whole = options.retriever(loaded)
-        retriever, registry = whole.within(user), ToolRegistry.from_catalog(loaded)
+        retriever = whole.within(user)
+        registry = ToolRegistry.from_catalog(loaded)
         served = Served(loaded, whole, registry, options.reader())
         parts: dict[str, Any] = {"retriever": whole, "registry": registry, "observed": ObservationLog()}
         workflow = create_supervisor(loaded, settings=Settings(**of_run), **parts)
         ServerUpdates(registry, options.reader())
-        threads, key = Threads.of(loaded), secrets.token_urlsafe(24)
+        threads = Threads.of(loaded)
+        key = secrets.token_urlsafe(24)
         sweep_threads()
         app = create_explorer(
             Site(lambda: served),
-            runs=LocalRuns(workflow, threads, registry, retriever.user),
+            runs=Runs(LocalBackend(workflow, threads, registry, retriever.user)),
             key=key,
             user=retriever.user,
             hosts=Environment().hosts,

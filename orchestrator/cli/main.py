@@ -9,7 +9,7 @@ import click
 
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.storage import cure_of, is_full
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 from callsheet.orchestrator.cli.ask import ask
 from callsheet.orchestrator.cli.catalog_commands import COMMANDS as OF_CATALOGS
 from callsheet.orchestrator.cli.documents import documents
@@ -20,7 +20,8 @@ from callsheet.orchestrator.cli.review_commands import COMMANDS as REVIEWS
 from callsheet.orchestrator.cli.shared_options import INTERRUPTED
 from callsheet.orchestrator.cli.sign_in import sign_in, sign_out
 
-CALLERS_MISTAKE, CRASHED = 2, 70
+CALLERS_MISTAKE = 2
+CRASHED = 70
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True})

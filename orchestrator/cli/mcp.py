@@ -17,7 +17,8 @@ import click
 from platformdirs import user_config_path
 
 from callsheet.graphs.errors import CatalogError, SettingsError
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
     FILE,
@@ -84,7 +85,8 @@ def mcp(
     Example, in a client's mcp.json:
       {"mcpServers": {"callsheet": {"command": "callsheet", "args": ["mcp", "--catalog", "servers.json", "--yes"]}}}
     """
-    if command := context.invoked_subcommand:
+    command = context.invoked_subcommand
+    if command:
         refuse_before(context, command)
         return 0
     if not http and (tokens or issuer or url):
@@ -104,7 +106,8 @@ def mcp(
 
     registry = ToolRegistry.from_catalog(loaded)
     gateway = Gateway(retriever, registry, approval=approval)
-    if (store := shared_store()) is not None:
+    store = shared_store()
+    if store is not None:
         follow_store(store, registry, options.reader())
     asked = serving.supervisor_tool(loaded, retriever, registry, model, approval) if ask else None
     identify = serving.http_client if http else serving.one_client()

@@ -17,8 +17,10 @@ from rich.table import Column, Table
 
 from callsheet.agents.calls.review import flat
 from callsheet.graphs.errors import Finding, Severity
-from callsheet.graphs.text.sanitizing import counted, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.cli.approval_prompt import approve_all
+from callsheet.orchestrator.run_events import RunEvent, pick_notes, progress_text
 
 if TYPE_CHECKING:
     from callsheet.graphs.catalog.model import Catalog
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
     from callsheet.retrievers import Discovery, Evaluation, Selection
     from callsheet.retrievers.capabilities import Assignments
 
-WIDEST, GREY = 100, "bright_black"
+WIDEST = 100
+GREY = "bright_black"
 
 
 class SafeConsole(Console):
@@ -71,13 +74,20 @@ def one_line(text: str, most: int) -> str:
 
 _MOST = {Severity.ERROR: 20, Severity.WARNING: 5, Severity.INFO: 3}
 _SEVERITY_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
-_LONGEST_FINDING, _LONGEST_QUERY, _NAMED, _LIKELY, _PAIRS, _MISSES, _PROPOSALS = 300, 90, 3, 5, 10, 10, 30
+_LONGEST_FINDING = 300
+_LONGEST_QUERY = 90
+_NAMED = 3
+_LIKELY = 5
+_PAIRS = 10
+_MISSES = 10
+_PROPOSALS = 30
 _DECIDED = {True: "accepted", False: "refused", None: ""}
 
 
 def show_findings(findings: Sequence[Finding], catalog: Catalog, *, everything: bool) -> None:
     """Prints findings by severity and rule; without ``everything``, only the first few of each rule."""
-    out, order = console(), list(Severity)
+    out = console()
+    order = list(Severity)
     by_severity = sorted(findings, key=lambda finding: order.index(finding.severity))
     for (severity, rule), group in groupby(by_severity, key=lambda finding: (finding.severity, finding.rule)):
         found = list(group)
@@ -144,7 +154,8 @@ def show_evaluation(
     evaluation: Evaluation, *, catalog: Catalog, methods: Mapping[str, Evaluation] | None = None
 ) -> None:
     """Prints an evaluation: metrics, methods beside it, tokens, confused tools, and the first missed queries."""
-    out, queries = console(wrap=True), counted(evaluation.n, "query", "queries")
+    out = console(wrap=True)
+    queries = counted(evaluation.n, "query", "queries")
     sizes = f"{counted(len(catalog.agents), 'agent')}, {counted(len(catalog.tools), 'tool')}"
     speed = f"{evaluation.seconds:.1f} s, {evaluation.seconds_per_query * 1000:.0f} ms a query (median)"
     out.print(f"{queries}, {sizes}: {speed}\n")
@@ -203,7 +214,8 @@ def _side_by_side(methods: Mapping[str, Evaluation]) -> Table:
 
 def show_model_evaluation(evaluation: ModelEvaluation) -> None:
     """Prints an evaluation with a model: the arms, failures by cause, and the first failures of each arm."""
-    out, arms = console(wrap=True), evaluation.arms
+    out = console(wrap=True)
+    arms = evaluation.arms
     out.print(f"{escape(evaluation.model)}, {counted(len(arms[0].cases) + arms[0].missing, 'request')}\n")
     names = ("n", "right", "interval", f"against {arms[0].arm}", "calls", "input", "cached", "output", "s", "cost")
     rows = table("arm", *map(number, names))
@@ -244,21 +256,21 @@ _STATUS_COLOURS = {
     "outcome_unknown": "magenta",
     "skipped": GREY,
 }
+_NOTE_COLOURS = {"warning": "yellow", "decision": GREY, "skill": "green"}
 
 
-def progress_line(event: Mapping[str, Any]) -> str:
+def progress_line(event: RunEvent) -> str:
     """Returns the progress of a call, or of a remote agent, in one line."""
-    far = "" if (done := event.get("progress")) is None else f"{done:g}"
-    if far and event.get("total") is not None:
-        far += f" of {event['total']:g}"
-    return ": ".join(filter(None, (_WORKING, event.get("tool") or event.get("agent", ""), far, event.get("text", ""))))
+    who = event.get("tool") or event.get("agent", "")
+    return ": ".join(filter(None, (_WORKING, who, progress_text(event))))
 
 
 class Show:
     """Prints the events of a run as they happen; with ``explain`` also the picks that no call has used."""
 
     def __init__(self, *, explain: bool = False) -> None:
-        self._console, self._explain = console(), explain
+        self._console = console()
+        self._explain = explain
         self._why: dict[str, dict[str, str]] = {}
         self._told: dict[str, list[Any]] = {}
         self._usage: Mapping[str, Any] = {}
@@ -269,7 +281,7 @@ class Show:
         self._status = self._console.status(_WORKING) if self._console.is_terminal else None
         return self._status or nullcontext()
 
-    def event(self, event: Mapping[str, Any]) -> None:
+    def event(self, event: RunEvent) -> None:
         """Prints one custom event of the supervisor; unknown events are ignored."""
         match event.get("event"):
             case "plan":
@@ -335,17 +347,9 @@ class Show:
                 self._indented(f"{sign} {step}  {one_line(event['texts'].get(step, ''), _WIDTH)}")
 
     def _picked(self, event: Mapping[str, Any]) -> None:
-        selection, step = event["selection"], event["step_id"]
-        notes = [(f"without {agent}: {why}", "yellow") for agent, why in selection.get("left_out", {}).items()]
-        for agent, since in selection.get("down", {}).items():
-            notes.append((f"{agent} did not answer when last asked; its tools are as of {since}", "yellow"))
-        if (decision := selection.get("decision")) and (decision["error"] or self._explain):
-            from callsheet.retrievers import Decision
-
-            notes.append((f"judged: {Decision(**decision).summary}", "yellow" if decision["error"] else GREY))
-        if selection["verdict"] == "nothing_fits":
-            notes.append(("nothing in the catalog fits", ""))
-        notes += [(f"skill {one['id']}, score {one['score']:.2f}", "green") for one in selection.get("skills", ())]
+        selection = event["selection"]
+        step = event["step_id"]
+        notes = [(text, _NOTE_COLOURS[kind]) for kind, text in pick_notes(selection, explain=self._explain)]
         if self._explain:
             tools = dict.fromkeys(tool["id"] for agent in selection["agents"] for tool in agent["tools"])
             notes += [(f"{tool}  {event['why'][tool]}", "") for tool in tools]
@@ -358,7 +362,8 @@ class Show:
 
     def _used(self, step: str, tool: str) -> None:
         """Prints a pick and its reason when it is called for the first time."""
-        if why := self._why.get(step, {}).pop(tool, ""):
+        why = self._why.get(step, {}).pop(tool, "")
+        if why:
             self._heading(f"Step {escape(step)}: picked [cyan]{escape(tool)}[/]  [not bold {GREY}]{escape(why)}[/]")
 
     def _step(self, event: Mapping[str, Any]) -> None:
@@ -366,7 +371,8 @@ class Show:
         colour = _STATUS_COLOURS[result["status"]]
         note = f", {result['note']}" if result.get("note") else ""
         self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]{note}")
-        before, calls = self._told.get(result["id"], []), list(result["calls"])
+        before = self._told.get(result["id"], [])
+        calls = list(result["calls"])
         new = (
             calls[len(before) :] if calls[: len(before)] == before else calls
         )  # before a person gave values, some were printed

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from callsheet.graphs.errors import Finding, SettingsError, Severity, lookup
-from callsheet.graphs.text.sanitizing import counted, one_line, shown
+from callsheet.graphs.text.hidden import one_line, shown
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.trust.changes import diff_of, findings_of, told
 from callsheet.graphs.trust.consent import Agreements, StandingApprovals, believable, believed
 from callsheet.graphs.trust.open_calls import CallLedger, Verdict
@@ -208,15 +209,18 @@ def trust(context: click.Context, options: CatalogOptions) -> int:
     Example:
       callsheet trust allow git/git_log --catalog mcp.json
     """
-    if command := context.invoked_subcommand:
+    command = context.invoked_subcommand
+    if command:
         refuse_before(context, command)
         return 0
     return _report_trust(options, options.open(known=True))
 
 
 def _report_trust(options: CatalogOptions, loaded: Loaded, done: int = 0) -> int:
-    standing, known = StandingApprovals.of(loaded.label), Agreements().known()
-    tools, lines = _nameable(loaded), list[str]()
+    standing = StandingApprovals.of(loaded.label)
+    known = Agreements().known()
+    tools = _nameable(loaded)
+    lines = list[str]()
     allowed = [
         {**one.model_dump(), "holds": one.id in tools and loaded.pin(tools[one.id]) == one.digest}
         for one in (standing.entries() if standing else ())
@@ -265,7 +269,8 @@ def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> in
       callsheet trust allow git/git_log --catalog mcp.json
     """
     loaded = options.open(known=True)
-    servers, known = believable(loaded.catalog, loaded.connections), _nameable(loaded)
+    servers = believable(loaded.catalog, loaded.connections)
+    known = _nameable(loaded)
     agents: list[str] = []
     tools: list[Tool] = []
     for one in ids:
@@ -308,7 +313,8 @@ def revoke(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> i
       callsheet trust revoke git/git_log --catalog mcp.json
     """
     loaded = options.open(known=True)
-    standing, servers = StandingApprovals.of(loaded.label, user or ""), believable(loaded.catalog, loaded.connections)
+    standing = StandingApprovals.of(loaded.label, user or "")
+    servers = believable(loaded.catalog, loaded.connections)
     done = standing.revoke(ids, everybody=user is None) if standing else 0
     done += Agreements().remove(believed(servers[one].server) for one in ids if one in servers)
     return _report_trust(options, loaded, 0 if done else 1)

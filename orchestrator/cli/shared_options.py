@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
 from callsheet.graphs.errors import SettingsError
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
@@ -53,7 +53,8 @@ class CatalogOptions:
         """
         from callsheet.orchestrator.cli.approval_prompt import ask_consent, ask_trust
 
-        named, read = catalogs_of(self.catalogs), self.reader()
+        named = catalogs_of(self.catalogs)
+        read = self.reader()
         ask_consent(named, yes=self.yes)
         with progress_bar("Reading the catalog"):
             loaded = read(**asking)
@@ -68,7 +69,8 @@ class CatalogOptions:
         """Loads the catalogs without asking for consent, with ``anew`` and the like of ``load``; for any thread."""
         from callsheet.graphs import load, policy_of
 
-        named, policy = catalogs_of(self.catalogs), policy_of(self.policy)
+        named = catalogs_of(self.catalogs)
+        policy = policy_of(self.policy)
         return partial(load, *named, yes=self.yes, pins=self.pins, policy=policy)
 
     def retriever(self, loaded: Loaded, **more: Any) -> AgentGraphRetriever:
@@ -111,7 +113,8 @@ def _report_age(loaded: Loaded) -> None:
     if not loaded.remembered:
         return
     oldest = datetime.fromisoformat(min(loaded.remembered.values()))
-    if (hours := (datetime.now(UTC) - oldest) / timedelta(hours=1)) >= 1:
+    hours = (datetime.now(UTC) - oldest) / timedelta(hours=1)
+    if hours >= 1:
         told = (
             f"{len(loaded.remembered)} of the servers were not asked again: their listings are up to {hours:.0f} h old"
         )
@@ -123,7 +126,8 @@ def catalogs_of(given: tuple[str, ...]) -> tuple[str, ...]:
 
     A ``SettingsError`` without any.
     """
-    if named := given or Environment().catalog:
+    named = given or Environment().catalog
+    if named:
         return named
     raise SettingsError("no catalog: give --catalog PATH, or set CALLSHEET_CATALOG")
 
@@ -210,7 +214,8 @@ def _methods(_context: click.Context, parameter: click.Parameter, given: str | N
     from callsheet.retrievers import METHODS
 
     names = [] if given is None else given.replace(" ", "").split(",") if parameter.name == "methods" else [given]
-    if unknown := [name for name in names if name not in METHODS]:
+    unknown = [name for name in names if name not in METHODS]
+    if unknown:
         raise click.BadParameter(f"there is no method {unknown[0]!r}; there are {', '.join(METHODS)}")
     return {name: METHODS[name] for name in names}
 

@@ -34,7 +34,8 @@ def tool_requests(
     few = _FEW if roster_tokens and roster(catalog, max_tokens=roster_tokens).whole else None
 
     def refused(ids: Sequence[str]) -> Mapping[str, str]:
-        down, tools = registry.unavailable(), [one for one in ids if one in catalog.tools]
+        down = registry.unavailable()
+        tools = [one for one in ids if one in catalog.tools]
         failing = {one: down[catalog.tools[one].agent] for one in tools if catalog.tools[one].agent in down}
         return {**failing, **registry.refused(tools, user)}
 

@@ -77,7 +77,8 @@ _ANONYMOUS = (
     "the server, or authenticate its clients"
 )
 _STORED = "{} is a preference in the store, which others may have written, so it stays {}: set it in the run's context"
-_USER, _PERMISSIONS = "langgraph_auth_user", "langgraph_auth_permissions"
+_USER = "langgraph_auth_user"
+_PERMISSIONS = "langgraph_auth_permissions"
 PREFERENCES = "preferences"
 """Key of a user's preferences in the user's namespace; the value has fields of ``Settings``."""
 _LOG = logging.getLogger(__name__)
@@ -192,7 +193,8 @@ class RunConfiguration:
 
         Empty if it is not, or if there is none.
         """
-        before, given = self.defaults, context(Settings)
+        before = self.defaults
+        given = context(Settings)
         looser = {
             "approval": _STRICTEST.index(said.approval) > _STRICTEST.index(before.approval),
             "allow": not set(said.allow) <= set(before.allow),
@@ -230,7 +232,8 @@ class RunConfiguration:
 
     def reasoner(self, role: Role) -> Reasoner:
         """Returns what does the work of a role in the current run: its chat model, or what works without one."""
-        model, settings = self.model(role), self.settings
+        model = self.model(role)
+        settings = self.settings
         if model is not None:
             return ModelReasoner(model)
         from callsheet.agents import NoModel
@@ -300,7 +303,8 @@ async def preferences() -> dict[str, Any]:
     Raises:
         SettingsError: The stored value is invalid; the message names its place.
     """
-    kept, user = store(), caller().id
+    kept = store()
+    user = caller().id
     item = await kept.aget(namespace_of(user), PREFERENCES) if kept is not None and user else None
     if item is None:
         return {}
@@ -347,7 +351,8 @@ async def keep_observed(
     def count() -> None:
         ended = outcomes_of(call for result in results.values() for call in result.calls)
         OutcomeLog(log.file.sibling(OutcomeLog.name)).add(ended, catalog, user.id)
-        if seen := observed_in(plan, results, request):
+        seen = observed_in(plan, results, request)
+        if seen:
             log.add(seen)
 
     try:

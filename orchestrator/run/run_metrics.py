@@ -54,7 +54,8 @@ def measured(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Sele
 
 def count_selections(selections: Iterable[Selection], seconds: float) -> None:
     """Counts a retrieval of so many seconds, and what was picked."""
-    if (figures := _figures()) is None:
+    figures = _figures()
+    if figures is None:
         return
     figures.retrieval.observe(seconds)
     for selection in selections:
@@ -67,7 +68,8 @@ def count_selections(selections: Iterable[Selection], seconds: float) -> None:
 
 def count_result(result: StepResult) -> None:
     """Counts a finished step and its calls."""
-    if (figures := _figures()) is not None:
+    figures = _figures()
+    if figures is not None:
         figures.steps.labels(result.status).inc()
     for call in result.calls:
         count_call(call.agent, (call.kind or "tool") if call.error else "")
@@ -75,7 +77,8 @@ def count_result(result: StepResult) -> None:
 
 def count_call(agent: str, failure: str = "") -> None:
     """Counts a call, with the kind of its error if it failed."""
-    if (figures := _figures()) is not None:
+    figures = _figures()
+    if figures is not None:
         figures.calls.labels(agent).inc()
         if failure:
             figures.failures.labels(agent, failure).inc()
@@ -87,7 +90,8 @@ def exposition(may_see: Callable[[str], bool], unavailable: Iterable[str] = (), 
     Raises:
         SettingsError: ``prometheus-client`` is missing.
     """
-    if (figures := _figures()) is None:
+    figures = _figures()
+    if figures is None:
         raise SettingsError(f"/callsheet/metrics {needs_extra('server')}")
     from prometheus_client import generate_latest
     from prometheus_client.metrics_core import GaugeMetricFamily

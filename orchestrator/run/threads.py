@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 Take = Callable[[Sequence[str], str, Any], None]
 """Takes a part of a stream: its namespace, empty for the supervisor's own, its mode, and the data."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
-_UNNAMED, _DAY, _MOST_UNNAMED = "run-", 86_400.0, 200
+_UNNAMED = "run-"
+_DAY = 86_400.0
+_MOST_UNNAMED = 200
 _STORED = (".sqlite", ".sqlite-wal", ".sqlite-shm", ".lock")
 _OVER = ("failed", "skipped")
 
@@ -57,7 +59,8 @@ class Threads:
 
     def latest(self) -> str:
         """Returns the most recently used thread; a ``SettingsError`` if there is none."""
-        if not (names := self.names()):
+        names = self.names()
+        if not names:
             raise SettingsError("there is no thread of this catalog to resume")
         return names[0]
 
@@ -177,7 +180,7 @@ async def stream_in_thread(
     """Runs a workflow until it ends or waits for a person; no input continues. The caller has locked the thread.
 
     Returns:
-        The state of the thread, with those of its unfinished steps.
+        The state of the thread.
 
     Raises:
         SettingsError: There is nothing to continue, or a new request would replace an unfinished one.
@@ -193,12 +196,7 @@ async def stream_in_thread(
             stream: Any = app.astream(given, config, stream_mode=[*modes], subgraphs=True, durability="sync")
             async for namespace, mode, data in stream:
                 take(namespace, mode, data)
-        return await app.aget_state(config, subgraphs=True)
-
-
-def without_failed(results: Mapping[str, Any]) -> dict[str, Any]:
-    """The results of a run without those of the steps that are to be repeated: failed, or skipped because of that."""
-    return {step: result for step, result in results.items() if result["status"] not in _OVER}
+        return await app.aget_state(config)
 
 
 async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfig) -> bool:
@@ -213,8 +211,6 @@ async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfi
     Raises:
         SettingsError: The thread is unknown.
     """
-    from langgraph.types import Overwrite
-
     before = await app.aget_state(config)
     if not before.values:
         raise SettingsError(f"there is nothing to resume in thread {config.get('configurable', {}).get('thread_id')!r}")
@@ -222,8 +218,9 @@ async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfi
     if before.tasks:
         return True
     results: dict[str, Any] = before.values.get("results", {})
-    kept = without_failed(results)
+    kept = {step: result for step, result in results.items() if result["status"] not in _OVER}
     if kept == results:
         return False
-    await app.aupdate_state(config, {"results": Overwrite(kept)}, as_node="plan")
+    # LangGraph's Overwrite as JSON, which a graph on a server takes too.
+    await app.aupdate_state(config, {"results": {"__overwrite__": kept}}, as_node="plan")
     return True

@@ -51,7 +51,8 @@ def gate(hosts: Collection[str] = (), origins: Collection[str] = ()) -> list[Mid
     Raises:
         SettingsError: A host name or origin is invalid.
     """
-    names, sites = [_checked_host(host) for host in hosts], [_checked_origin(origin) for origin in origins]
+    names = [_checked_host(host) for host in hosts]
+    sites = [_checked_origin(origin) for origin in origins]
     cors = Middleware(
         CORSMiddleware,
         allow_origins=sites,
@@ -67,7 +68,8 @@ class Gate:
     """Refuses requests for foreign names, from foreign pages, and with bodies that any page can send."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], origins: Collection[str]) -> None:
-        self._app, self._origins = app, frozenset(origins)
+        self._app = app
+        self._origins = frozenset(origins)
         self._names = frozenset(host for host in hosts if not host.startswith("*"))
         self._endings = tuple(host[1:] for host in hosts if host.startswith("*."))
         self._any = "*" in hosts
@@ -99,12 +101,14 @@ class Gate:
         return _misread(headers, scope)
 
     def _is_ours(self, host: str, scope: Scope) -> bool:
-        if (match := _HOST.fullmatch(host)) is None:
+        match = _HOST.fullmatch(host)
+        if match is None:
             return False
         name = match[1].lower().removesuffix(".").strip("[]")
         if self._any or name == "localhost" or name in self._names or name.endswith(self._endings):
             return True
-        address, came_in_on = _address(name), scope.get("server") or ("", 0)
+        address = _address(name)
+        came_in_on = scope.get("server") or ("", 0)
         return address is not None and (address.is_loopback or address == _address(came_in_on[0] or ""))
 
 

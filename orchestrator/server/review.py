@@ -25,7 +25,7 @@ from callsheet.graphs import (
 )
 from callsheet.graphs.dependencies import Proposal, decide, read_dependencies, write_dependencies
 from callsheet.graphs.storage import private_folder
-from callsheet.graphs.text.sanitizing import one_line
+from callsheet.graphs.text.hidden import one_line
 from callsheet.graphs.trust.changes import sides_of
 from callsheet.graphs.trust.consent import StandingApproval, StandingApprovals
 from callsheet.orchestrator.server.page_requests import (
@@ -40,7 +40,8 @@ from callsheet.orchestrator.server.visible_catalog import Json, Site, VisibleCat
 Part = Literal["changes", "dependencies", "allowed"]
 _Reviewed = Change | Proposal | StandingApproval
 _PER_PAGE = 50
-_MOST_SHOWN, _LINE = 500_000, 50  # characters of a definition; a line of the page costs as much as so many
+_MOST_SHOWN = 500_000
+_LINE = 50  # characters of a definition; a line of the page costs as much as so many
 _LOG = logging.getLogger("callsheet")
 _NO_FILE = (
     "this catalog was made in memory, so there is no file for decisions about dependencies: name one among its sources"
@@ -72,7 +73,8 @@ class ReviewRoutes:
     """The endpoints of the review."""
 
     def __init__(self, site: Site, *, anonymous: bool) -> None:
-        self._site, self._anonymous = site, anonymous
+        self._site = site
+        self._anonymous = anonymous
         self._deciding = threading.Lock()
 
     def items(self, visible: VisibleCatalog, asked: AskedPart) -> Json:
@@ -84,7 +86,8 @@ class ReviewRoutes:
             waiting = self._waiting(visible, asked.part)
         except CatalogError as error:  # a file of dependencies
             raise RefusedError(_why(error, visible)) from error
-        if words := asked.words.casefold().split():
+        words = asked.words.casefold().split()
+        if words:
             texts = (str({**_item(visible, one), "digest": ""}).casefold() for one in waiting)
             waiting = [one for one, text in zip(waiting, texts, strict=True) if all(word in text for word in words)]
         shown = [_item(visible, one) for one in waiting[asked.start : asked.start + _PER_PAGE]]
@@ -93,7 +96,8 @@ class ReviewRoutes:
     async def decide(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
         """Writes the decision ``accept`` about the item of ``part`` with this ``digest``, and uses it."""
         decision = await body_of(request, _Decision)
-        if why := self._refusal(visible, decision.part):
+        why = self._refusal(visible, decision.part)
+        if why:
             raise ForbiddenError(why)
         return await run_in_threadpool(self._decided, visible.user, decision)
 

@@ -79,18 +79,21 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
     """
     check_key(request)
     agent = (await body_of(request, _Begin)).agent
-    known, config = registry.catalog.by_id.get(agent), registry.loaded.connections.get(agent)
+    known = registry.catalog.by_id.get(agent)
+    config = registry.loaded.connections.get(agent)
     if known is None or not registry.permitted([tool.id for tool in known.tools], user):
         raise UnknownNameError(f"there is no agent {agent!r} that you may call")
     if not isinstance(config, ServerConfig) or not config.url:
         raise SettingsError(f"agent {agent!r} asks for no sign-in of a user")
-    address, full = server_address(), config.expanded(os.environ)
+    address = server_address()
+    full = config.expanded(os.environ)
     server = full.url or ""
     if not user.id and not is_loopback(address):
         raise ForbiddenError(_NO_USERS)
     if "@" in urlsplit(server).netloc:
         raise SettingsError("its address contains a user and a password: remove them")
-    browser, hide = secrets.token_urlsafe(32), of_server(full, named_in(config, os.environ)).text
+    browser = secrets.token_urlsafe(32)
+    hide = of_server(full, named_in(config, os.environ)).text
     opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def open_page(page: str) -> None:

@@ -24,15 +24,18 @@ from callsheet.graphs import (
 )
 from callsheet.graphs.catalog.formats.manifests import tool_from_entry
 from callsheet.graphs.lint import lint
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.retrievers import AgentGraphRetriever
 from callsheet.retrievers.capabilities import Assignments
 
 Json = dict[str, Any]
 NodeName = Literal["agent", "tool", "skill", "capability"]
-_MOST_KNOWN, _LONGEST, _LONGEST_LINE = 8, 4_096, 240
-_WELL, _MAYBE = 0.6, 0.3
+_MOST_KNOWN = 8
+_LONGEST = 4_096
+_LONGEST_LINE = 240
+_WELL = 0.6
+_MAYBE = 0.3
 
 
 def shown_text(text: str, *, most: int = _LONGEST) -> str:
@@ -58,7 +61,8 @@ class Knowledge:
 
     def __init__(self, retriever: AgentGraphRetriever, problems: Sequence[Problem]) -> None:
         self.catalog = retriever.catalog
-        self._retriever, self._problems = retriever, problems
+        self._retriever = retriever
+        self._problems = problems
         self._lock = threading.Lock()
 
     @property
@@ -152,7 +156,8 @@ class Site:
 
     def __init__(self, served: Callable[[], Served]) -> None:
         self._served = served
-        self._lock, self._known = threading.Lock(), dict[int, Knowledge]()
+        self._lock = threading.Lock()
+        self._known = dict[int, Knowledge]()
 
     def visible_to(self, user: User) -> VisibleCatalog:
         """Returns what a user may see; slow on first use, so not for an event loop.
@@ -161,7 +166,8 @@ class Site:
             CallsheetError: The catalog, its index or its policy cannot be read.
         """
         served = self._served()
-        retriever, loaded = served.retriever.within(user), served.registry.loaded
+        retriever = served.retriever.within(user)
+        loaded = served.registry.loaded
         knowledge = self._knowledge(retriever, loaded)
         return VisibleCatalog(user, retriever, knowledge, loaded, served.registry, served.read)
 

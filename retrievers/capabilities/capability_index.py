@@ -22,10 +22,16 @@ from callsheet.retrievers.index.node_texts import Span, VectorIndex, first_sente
 
 Confidences = NDArray[np.float32]
 SIGNS = np.float32(0.15)
-INTERCEPT, SLOPE, GAP = -4.3, 12.4, 11.8
+INTERCEPT = -4.3
+SLOPE = 12.4
+GAP = 11.8
 LEAST_LINK = 0.1
-GENERAL_TEMPERATURE, _LEAST_GENERAL = np.float32(0.01), np.float32(0.001)
-LIKELY, MOST, BEST, SUREST = 0.5, 3, 3, np.float32(0.99)
+GENERAL_TEMPERATURE = np.float32(0.01)
+_LEAST_GENERAL = np.float32(0.001)
+LIKELY = 0.5
+MOST = 3
+BEST = 3
+SUREST = np.float32(0.99)
 POSSIBLE = 0.1
 """Minimum confidence for a possible capability of a tool."""
 
@@ -42,7 +48,9 @@ class CapabilityIndex:
     ) -> None:
         self.taxonomy = taxonomy
         self.leaves = taxonomy.leaves
-        self._catalog, self._vectors, self._nodes = catalog, vectors, nodes
+        self._catalog = catalog
+        self._vectors = vectors
+        self._nodes = nodes
         self._embeddings = vectors.embeddings if isinstance(vectors, ChromaIndex) else embeddings
         entries = [taxonomy.by_id[leaf] for leaf in self.leaves]
         self._phrases = [(entry.definition, *entry.examples) for entry in entries]
@@ -71,7 +79,8 @@ class CapabilityIndex:
             return whole.of_tools[list(rows)]
         if not self.leaves or not self._nodes:
             return np.zeros((len(self._nodes), len(self.leaves)), np.float32)
-        fits, tools = self._fit(self._similar_to_tools()), [*map(self._catalog.tools.get, self._nodes)]
+        fits = self._fit(self._similar_to_tools())
+        tools = [*map(self._catalog.tools.get, self._nodes)]
         for row, tool in enumerate(tools):
             if tool is not None:
                 fits[row] += SIGNS * self._signs.of_tool(tool)
@@ -116,7 +125,8 @@ class CapabilityIndex:
             asked: q, a row of ``asked``.
             scores: s, ``(n,)``; nodes with -1 are left out.
         """
-        found, sum_of_weights = np.zeros(len(self._nodes), np.float32), 0.0
+        found = np.zeros(len(self._nodes), np.float32)
+        sum_of_weights = 0.0
         for column, weight, rows, logs in self._general:
             powers = np.where(scores[rows] > -1, scores[rows] / GENERAL_TEMPERATURE + logs, -np.inf)
             if len(rows) and (best := powers.max()) > -np.inf:
@@ -132,7 +142,8 @@ class CapabilityIndex:
         """Each general capability: its column, its own weight, the rows of its tools, and their log odds."""
         found = []
         for column, leaf in enumerate(self.leaves):
-            if (weight := self.taxonomy.by_id[leaf].general) is not None:
+            weight = self.taxonomy.by_id[leaf].general
+            if weight is not None:
                 rows = np.flatnonzero(self.of_tools[:, column] >= LIKELY)
                 sure = np.minimum(self.of_tools[rows, column], SUREST)
                 found.append((column, weight, rows, np.log(sure / (1 - sure))))
@@ -224,8 +235,12 @@ def confidence(fits: NDArray[np.floating[Any]]) -> Confidences:
     return np.asarray(1 / (1 + odds), np.float32)
 
 
-_NAME, _TEXT, _PARAMETERS = 1.0, 0.6, 0.4
-_MAX_SIGNS, _MAX_WORDS, _FIRST = 12, 200, 4
+_NAME = 1.0
+_TEXT = 0.6
+_PARAMETERS = 0.4
+_MAX_SIGNS = 12
+_MAX_WORDS = 200
+_FIRST = 4
 
 
 class Signs:
@@ -316,7 +331,8 @@ def assign_capabilities(catalog: Catalog, index: CapabilityIndex) -> Assignments
     A tool with declared capabilities has exactly these. Any other tool gets its likely capabilities (confidence of at
     least .5, at most three), otherwise the best one with at least .1, otherwise none.
     """
-    taxonomy, assigned = index.taxonomy, dict[str, tuple[Assigned, ...]]()
+    taxonomy = index.taxonomy
+    assigned = dict[str, tuple[Assigned, ...]]()
     for tool in catalog.tools.values():
         if tool.capabilities:
             known = [name for name in dict.fromkeys(tool.capabilities) if name in taxonomy.by_id]

@@ -108,7 +108,8 @@ def _encoding(path: str) -> str:
             declared: str = lookup(name).name.replace("iso8859-1", "cp1252")
             content.decode(declared)
             return declared
-    if encoding := _languages().encoding_of(content):
+    encoding = _languages().encoding_of(content)
+    if encoding:
         return str(encoding)
     raise FormatError("its encoding is not certain: save it as UTF-8")
 

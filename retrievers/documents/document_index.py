@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from callsheet.graphs import CatalogError, Problem, SettingsError
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.unicode import clean
 from callsheet.retrievers.documents.document_reading import (
     READER,
     DocumentError,

@@ -20,8 +20,10 @@ from typing import IO, NamedTuple, cast
 
 from callsheet.graphs import CallsheetError, CatalogError, Problem
 from callsheet.graphs.errors import needs_extra
+from callsheet.graphs.text.credentials import is_secret_name, secrets_in
+from callsheet.graphs.text.hidden import hidden_in, one_line
 from callsheet.graphs.text.regex import linear
-from callsheet.graphs.text.sanitizing import clean, hidden_in, is_secret_name, one_line, secrets_in
+from callsheet.graphs.text.unicode import clean
 from callsheet.retrievers.documents import document_formats
 from callsheet.retrievers.documents.document_text import Block, content_words
 
@@ -170,7 +172,8 @@ class Reader:
     def close(self) -> None:
         """Ends the process."""
         with self._lock:
-            process, self._process = self._process, None
+            process = self._process
+            self._process = None
         if process is not None:
             process.kill()
             process.communicate()

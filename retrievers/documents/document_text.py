@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from callsheet.graphs import SettingsError
 from callsheet.graphs.storage import cure_of, is_full, private_file
-from callsheet.graphs.text.sanitizing import clean, normalized
+from callsheet.graphs.text.unicode import clean, normalized
 from callsheet.graphs.text.words import is_east_asian, words_of
 from callsheet.retrievers.documents.languages import languages_of
 from callsheet.retrievers.index.indexes import inverse_frequency
@@ -90,7 +90,8 @@ def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Itera
             cost = estimated_tokens(sentence)
             if sentences and size + cost > tokens:
                 yield _passage(sentences, page)
-                sentences, size = [], 0
+                sentences = []
+                size = 0
             if not sentences:
                 page = block.page
             sentences.append(sentence)
@@ -354,7 +355,8 @@ class Change(TextStore):
 
     def put(self, name: str, digest: str, passages: Iterable[Passage]) -> int:
         """Adds or replaces a document and returns the number of its chunks; the old one stays if the passages raise."""
-        count, execute = 0, self._connection.execute
+        count = 0
+        execute = self._connection.execute
         execute("SAVEPOINT document")
         try:
             self.remove(name)
@@ -395,7 +397,8 @@ class Lexicon:
     """The chunks of one state of an index, for comparing words."""
 
     def __init__(self, store: TextStore) -> None:
-        self._store, self.ids = store, store.ids()
+        self._store = store
+        self.ids = store.ids()
         self._texts: list[str] | None = None
 
     def texts(self) -> Iterator[str]:
@@ -403,7 +406,8 @@ class Lexicon:
         if self._texts is not None:
             yield from self._texts
             return
-        texts, size = [], 0
+        texts = []
+        size = 0
         for chunk in self._store.chunks():
             text = plain(chunk.text)
             size += len(text)
@@ -418,7 +422,8 @@ class Lexicon:
         found = {key: (array("q"), array("q")) for key in keys}
         for row, text in enumerate(self.texts()):
             for key, (rows, counts) in found.items():
-                if count := text.count(key):
+                count = text.count(key)
+                if count:
                     rows.append(row)
                     counts.append(count)
         return {key: Occurrences(*map(np.array, both)) for key, both in found.items()}
@@ -426,7 +431,8 @@ class Lexicon:
     def shares(self, keywords: Sequence[str]) -> Mapping[str, float]:
         """Returns id of a chunk -> its share of these keywords, weighted by rarity; chunks without any are left out."""
         keys = list(dict.fromkeys(filter(None, map(plain, keywords))))
-        occurrences, sums = self.occurrences(keys), np.zeros(len(self.ids))
+        occurrences = self.occurrences(keys)
+        sums = np.zeros(len(self.ids))
         rarities = {key: rarity(len(occurrences[key].rows), len(sums)) for key in keys}
         for key in keys:
             sums[occurrences[key].rows] += rarities[key]

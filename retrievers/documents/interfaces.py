@@ -18,7 +18,8 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.text.sanitizing import counted, listed
+from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.documents.document_index import DocumentIndex
@@ -97,8 +98,10 @@ class Reading:
         return "\n\n".join(map(str, self.parts))
 
 
-TOP_K, MOST_HITS = 5, 20
-MOST_KEYWORDS, MOST_READ = 50, 10
+TOP_K = 5
+MOST_HITS = 20
+MOST_KEYWORDS = 50
+MOST_READ = 10
 SNIPPETS = 1_000
 """Estimated tokens of the sentences that one search shows: as many as one chunk has."""
 _SPACE = re.compile(r"\s+")
@@ -182,7 +185,8 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sni
         chunk = index.chunk(similar.chunks[at])
         if chunk is not None:  # None if another process has updated the index
             own = slice(similar.starts[at], similar.starts[at + 1])
-            cosines, places = similar.sentences[own], similar.places[own]
+            cosines = similar.sentences[own]
+            places = similar.places[own]
             order = np.argsort(-cosines, kind="stable")
             best = [int(places[i]) for i in order if i == order[0] or cosines[i] >= least[0]]
             hits.append(_hit(chunk, float(similar.scores[at]), best, snippets // top_k))

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from callsheet.graphs import Catalog, SettingsError
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 from callsheet.retrievers.evaluation.labelled_queries import LabelledQuery, Wanted
 from callsheet.retrievers.index.node_texts import Progress
 from callsheet.retrievers.retriever import AgentGraphRetriever

@@ -10,7 +10,7 @@ from typing import Any
 
 from callsheet.graphs import CallsheetError, Catalog
 from callsheet.graphs.errors import near_names
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 
 Wanted = tuple[tuple[str, ...], ...]
 Arguments = Mapping[str, Mapping[str, Any]]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.unicode import clean
 
 if TYPE_CHECKING:
     import onnxruntime
@@ -154,7 +154,8 @@ def _encodable(text: str) -> str:
 
 
 def _checked(content: bytes, expected: str, what: str) -> bytes:
-    if (found := hashlib.sha256(content).hexdigest()) != expected:
+    found = hashlib.sha256(content).hexdigest()
+    if found != expected:
         raise SettingsError(f"{what} has the SHA-256 {found}, expected {expected}: it is another file or damaged")
     return content
 
@@ -163,7 +164,8 @@ def with_scales(weights: bytes) -> bytes:
     """Returns the published weights with the trained scales and shifts in their places."""
     content = files("callsheet.retrievers.index").joinpath("minilm_scales.npz").read_bytes()
     _checked(content, SCALES_SHA256, "minilm_scales.npz")
-    scales, tuned = np.load(io.BytesIO(content)), bytearray(weights)
+    scales = np.load(io.BytesIO(content))
+    tuned = bytearray(weights)
     parts = np.split(scales["values"], np.cumsum(scales["sizes"])[:-1])
     for offset, part in zip(scales["offsets"].tolist(), parts, strict=True):
         tuned[offset : offset + part.nbytes] = part.tobytes()

@@ -75,9 +75,15 @@ class VectorIndex(Protocol):
 Texts = Literal["full", "plain"]
 RECIPES: Mapping[Texts, str] = {"full": "r3", "plain": "p1"}
 """Version of the texts of the nodes, a part of the name of the index that holds them."""
-_MAX_PARAMETERS, _MAX_OUTPUTS, _MAX_SENTENCE, _MAX_WORDS = 12, 6, 400, 4000
-_MAX_DESCRIPTION, _VIEW, _MORE = 1200, 0.2, 5
-_MAX_VALUES, _MAX_VALUE = 12, 40
+_MAX_PARAMETERS = 12
+_MAX_OUTPUTS = 6
+_MAX_SENTENCE = 400
+_MAX_WORDS = 4000
+_MAX_DESCRIPTION = 1200
+_VIEW = 0.2
+_MORE = 5
+_MAX_VALUES = 12
+_MAX_VALUE = 40
 _SERVER = frozenset({"mcp", "server"})
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|[。！？\n]")
 
@@ -93,7 +99,8 @@ def nodes_of(catalog: Catalog, texts: Texts = "full") -> tuple[Node, ...]:
     weights of .2 each. Search by words uses all texts. A skill is represented as a tool is. ``plain`` texts are those
     of the papers, name and description, without skills.
     """
-    agents, nodes = catalog.by_id, list[Node]()
+    agents = catalog.by_id
+    nodes = list[Node]()
     if texts == "plain":
         nodes += [_plain_node(agent, "agent", agent.id) for agent in catalog.agents]
         return (*nodes, *(_plain_node(tool, "tool", tool.agent) for tool in catalog.tools.values()))
@@ -102,7 +109,9 @@ def nodes_of(catalog: Catalog, texts: Texts = "full") -> tuple[Node, ...]:
         views = _views(agent.description if agent.tools else "", _subject(name), f"{name}: ", sentence="")
         nodes.append(Node(agent.id, "agent", agent.id, agent_text(agent), _agent_words(agent), views))
     for tool_id, tool in catalog.tools.items():
-        agent, name, sentence = agents[tool.agent], split_name(tool.name), first_sentence(tool.description)
+        agent = agents[tool.agent]
+        name = split_name(tool.name)
+        sentence = first_sentence(tool.description)
         views = _views(tool.description, name, f"{name}: ", sentence=sentence)
         nodes.append(Node(tool_id, "tool", agent.id, tool_text(agent, tool), _tool_words(agent, tool), views))
     return (*nodes, *map(_skill_node, catalog.skills))
@@ -119,7 +128,8 @@ def _plain_node(node: Agent | Tool, kind: Kind, owner: str) -> Node:
 
 
 def _skill_node(skill: Skill) -> Node:
-    name, sentence = split_name(skill.name), first_sentence(skill.description)
+    name = split_name(skill.name)
+    sentence = first_sentence(skill.description)
     words = _joined((name, name, name, skill.name, skill.description))
     views = _views(skill.description, name, f"{name}: ", sentence=sentence)
     return Node(skill.id, "skill", skill.id, f"{name}. {sentence}", words, views)

@@ -132,7 +132,8 @@ class ChromaRows:
         from chromadb.api.client import Client
 
         if self.folder is not None and self._opened is not None:
-            before, self._spelling = self._client, "/." * next(_OPENINGS)
+            before = self._client
+            self._spelling = "/." * next(_OPENINGS)
             self._opened = self._open()
             if isinstance(before, Client):
                 before.close()
@@ -167,7 +168,8 @@ class ChromaRows:
             if self.folder is None:
                 address = urlsplit(str(self.where))
                 secure = address.scheme == "https"
-                host, port = address.hostname or "localhost", address.port or (443 if secure else 80)
+                host = address.hostname or "localhost"
+                port = address.port or (443 if secure else 80)
                 self._client: ClientAPI = chromadb.HttpClient(host, port, ssl=secure, settings=settings)
             else:
                 private_file(self.folder / "chroma.sqlite3")

@@ -23,7 +23,8 @@ PAIR = (
 PLACE = ("score", "rank", "gap", "rivals")
 """What the second step knows of a candidate."""
 WEIGHTS = Path(__file__).with_name("edge_weights.json")
-_RANKS, _TOLD = 6, 2
+_RANKS = 6
+_TOLD = 2
 
 
 @dataclass(frozen=True)

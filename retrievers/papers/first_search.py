@@ -29,7 +29,8 @@ def first_search(
 
     ``cosines`` and ``bm25`` are those of each text with the query, ``(n,)``; BM25 is 0 without a common word.
     """
-    by_meaning, by_words = _descending(cosines), [row for row in _descending(bm25) if bm25[row] > 0]
+    by_meaning = _descending(cosines)
+    by_words = [row for row in _descending(bm25) if bm25[row] > 0]
     match search:
         case "dense":
             return by_meaning, cosines
@@ -50,5 +51,6 @@ def _descending(scores: NDArray[np.float32]) -> list[int]:
 
 
 def _unit(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    low, high = scores.min(initial=np.inf), scores.max(initial=-np.inf)
+    low = scores.min(initial=np.inf)
+    high = scores.max(initial=-np.inf)
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)

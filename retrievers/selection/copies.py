@@ -15,11 +15,15 @@ from callsheet.graphs import Agent, Loaded, Tool, shown, split_name
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.retrievers.index.rows import Vectors
 
-NEAR, ALIKE = 0.9, 0.75
+NEAR = 0.9
+ALIKE = 0.75
 """Least cosine of tools that are nearly identical, and of tools that are alike."""
-BROAD, LARGELY = 5, 0.4
+BROAD = 5
+LARGELY = 0.4
 """What an agent imitates: so many other agents, with this share of its tools."""
-_MOST, _BLOCK, _SYSTEMS = 10_000, 512, 20
+_MOST = 10_000
+_BLOCK = 512
+_SYSTEMS = 20
 Pair = tuple[int, int, float]
 """Row of a tool, number of another system, and the best cosine with a tool of it; at most 20 systems a tool."""
 
@@ -144,7 +148,8 @@ def _system_of(agent: Agent, connection: object) -> str:
 
 def _breadth(there: Mapping[int, set[int]]) -> int:
     """Returns how many other systems it takes to have everything that is like one of theirs, found greedily."""
-    left, count = set[int]().union(*there.values()), 0
+    left = set[int]().union(*there.values())
+    count = 0
     while left:
         left -= max(there.values(), key=lambda rows: len(rows & left))
         count += 1

@@ -18,8 +18,13 @@ from callsheet.retrievers.selection.result import Decision, PickedTool
 if TYPE_CHECKING:
     from langchain_core.documents import Document
 
-_MAX_TEXT, _MAX_PARAMETERS, _MAX_NAME, _MAX_REQUEST, _MAX_ERROR = 600, 12, 60, 4_000, 200
-_LEAST, _SUM = 1e-12, 0.05
+_MAX_TEXT = 600
+_MAX_PARAMETERS = 12
+_MAX_NAME = 60
+_MAX_REQUEST = 4_000
+_MAX_ERROR = 200
+_LEAST = 1e-12
+_SUM = 0.05
 T = TypeVar("T")
 
 
@@ -75,7 +80,8 @@ class ToolJudge(Protocol):
 
 def shares_of(probabilities: Mapping[str, float], labels: Sequence[str]) -> dict[str, float]:
     """Returns a distribution over labels; a ``DecisionError`` if one is unknown, or the sum is not about 1."""
-    if unknown := [label for label in probabilities if label not in labels]:
+    unknown = [label for label in probabilities if label not in labels]
+    if unknown:
         raise DecisionError(f"the answer has the unknown label {shown(unknown[0], most=_MAX_NAME)!r}")
     total = math.fsum(probabilities.values())
     if abs(total - 1) > _SUM:
@@ -104,7 +110,8 @@ class Question:
 
     async def aask(self) -> Answer:
         """As ``ask``, without a thread where the judge has ``ajudge``."""
-        if (ajudge := getattr(self.judge, "ajudge", None)) is None:
+        ajudge = getattr(self.judge, "ajudge", None)
+        if ajudge is None:
             return await asyncio.to_thread(self.ask)
         began = time.monotonic()
         try:
@@ -119,7 +126,8 @@ class Question:
 
         A dependency that now ranks above the tool that needs it counts as its own candidate.
         """
-        by, count = self.judge.name, len(self.tools)
+        by = self.judge.name
+        count = len(self.tools)
         if isinstance(said, Exception):
             text = f"no answer within {self.seconds:g} s" if isinstance(said, TimeoutError) else str(said)
             why = shown(f"{type(said).__name__}: {text}", most=_MAX_ERROR)

@@ -53,7 +53,8 @@ class _Deciding:
     """One ``Choice`` with a label for each tool, and ``none``. Labels are ours: no text of a tool becomes one."""
 
     def __init__(self, model: BaseDecisionModel, name: str) -> None:
-        self._model, self.name = model, name
+        self._model = model
+        self.name = name
 
     def judge(self, request: str, tools: Sequence[Document]) -> Judgement:
         return _judgement(self._model.invoke(_request(request, tools)), tools)
@@ -136,7 +137,8 @@ class ChatDecisionModel(BaseDecisionModel):
     def _read(self, answer: Any, name: str, labels: Sequence[str]) -> ClassifierResponse:
         usage = getattr(answer.get("raw"), "usage_metadata", None)
         with _charged(usage):
-            if (parsed := answer.get("parsed")) is None:
+            parsed = answer.get("parsed")
+            if parsed is None:
                 why = answer.get("parsing_error") or "no answer"
                 raise DecisionError(f"the answer does not have the requested form ({why})")
             weights = {one.label: one.probability for one in parsed.probabilities}

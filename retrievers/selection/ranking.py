@@ -86,9 +86,12 @@ class Ranker:
         outcomes: Callable[[], Mapping[str, Outcomes]],
         copies: Copies,
     ) -> None:
-        self.graph, self.nodes, self.copies = graph, nodes, copies
+        self.graph = graph
+        self.nodes = nodes
+        self.copies = copies
         self.row = {node.id: i for i, node in enumerate(nodes)}
-        self._vectors, self._lexical = vectors, lexical
+        self._vectors = vectors
+        self._lexical = lexical
         kinds = np.array([node.kind for node in nodes])
         self._is_agent = kinds == "agent"
         self._agent_rows: Rows = np.flatnonzero(self._is_agent)
@@ -100,7 +103,8 @@ class Ranker:
         self._strongest = cache(partial(_strongest, graph))
         self._implied: dict[str, tuple[Scores, Matches]] = {}
         self._named = identifiers(nodes)
-        self._capabilities, self._outcomes = capabilities, outcomes
+        self._capabilities = capabilities
+        self._outcomes = outcomes
         here = self.row.keys()
         self._copied = [
             (self.row[copy], self.row[first]) for copy, first in copies.originals.items() if {copy, first} <= here
@@ -146,7 +150,8 @@ class Ranker:
         demand = self.capabilities.asked(query, spans_of(units)) if settings.capability_weight else None
         adjusted = self._adjusted(scored, demand, outcomes, settings)
         if adjusted is not scored:
-            scored, by_agent = adjusted, self._by_agent(adjusted)
+            scored = adjusted
+            by_agent = self._by_agent(adjusted)
         by_tool = self._by_tool(scored, by_agent, settings.context)
         whole = scored[0].copy()
         whole[self._tool_rows] = by_tool[0]
@@ -197,13 +202,16 @@ class Ranker:
         """The ranking by a search of the literature: of the tools, and of all nodes for ``agent_as_a_graph``."""
         ((cosines, matched),) = self._matches(query, units)
         scores = np.zeros(len(self.nodes), np.float32)
-        rows, agents = self._tool_rows[~self._left_out(settings)[self._tool_rows]], self._agent_rows
+        rows = self._tool_rows[~self._left_out(settings)[self._tool_rows]]
+        agents = self._agent_rows
         _, scores[agents] = first_search(search, cosines[agents], matched.scores[agents])
         found, scores[rows] = first_search(search, cosines[rows], matched.scores[rows])
-        tools, strength = rows[found].tolist(), max(0.0, float(scores.max()))
+        tools = rows[found].tolist()
+        strength = max(0.0, float(scores.max()))
         by_rank = self._as_published(scores, settings) if settings.ranking == "agent_as_a_graph" else ()
         use = {row: float(len(tools) - place) for place, row in enumerate(tools)}
-        words, coverage = matched.scores, matched.coverage
+        words = matched.scores
+        coverage = matched.coverage
         return Ranked(units, cosines, words, coverage, scores, strength, by_rank, tuple(tools), use, {})
 
     def link(self, row: int, ranked: Ranked) -> float:
@@ -241,7 +249,8 @@ class Ranker:
 
     def _by_tool(self, scored: Sequence[Scores], by_agent: Sequence[Scores], context: float) -> list[Scores]:
         """Returns the scores of the tools with their agents' shares."""
-        rows, owners = self._tool_rows, self._owners[self._tool_rows]
+        rows = self._tool_rows
+        owners = self._owners[self._tool_rows]
         sums = (scores[rows] + context * agents[owners] for scores, agents in zip(scored, by_agent, strict=True))
         return [of_tools.astype(np.float32, copy=False) for of_tools in sums]
 
@@ -281,7 +290,8 @@ class Ranker:
 
     def _raised(self, scored: list[Scores], demand: Scores, settings: SelectSettings) -> list[Scores]:
         """Returns the scores plus the evidence of capabilities; the verdict does not use it."""
-        weight, sure = np.float32(settings.capability_weight), settings.capability_sure
+        weight = np.float32(settings.capability_weight)
+        sure = settings.capability_sure
         more = [weight * self.capabilities.evidence(q, sure=sure) for q in demand]
         raised = [(s + evidence).astype(np.float32) for s, evidence in zip(scored, more, strict=False)]
         return [*raised, *scored[len(raised) :]]
@@ -292,7 +302,8 @@ class Ranker:
         """Returns the scores with those of tools that failed before reduced; the verdict does not use it."""
         shift = np.zeros(len(self.nodes), np.float32)
         for tool, counts in outcomes.items():
-            if (row := self.row.get(tool)) is not None:
+            row = self.row.get(tool)
+            if row is not None:
                 shift[row] = scoring.outcome_shift(counts.done, counts.failed, temperature=settings.temperature)
         return [scores + shift for scores in scored]
 
@@ -310,7 +321,8 @@ class Ranker:
             shares.append((self._tool_rows[rows], parts))
         rows = np.flatnonzero(general)
         shares.append((rows, general[rows]))
-        if tools := [row for row in named if self._owners[row] >= 0 and not self._is_agent[row]]:
+        tools = [row for row in named if self._owners[row] >= 0 and not self._is_agent[row]]
+        if tools:
             shares.append((np.array(tools, np.intp), np.ones(len(tools), np.float32)))
             weights = [*weights, 1.0]
         candidates = {row for rows, _ in shares for row in rows.tolist()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from callsheet.graphs.dependencies import Outcomes
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 from callsheet.retrievers.selection.scoring import Scores, best_rows, fit_probability, ranks_of
 from callsheet.retrievers.selection.select_settings import SelectSettings, Unit
 
@@ -90,7 +90,8 @@ class Ranked:
             return Fit(decision.fits >= settings.fits, decision.fits, f"by {decision.by}")
         if settings.search != "scores":
             return Fit(True, None, "a published search has no verdict")
-        likely, why = fit_probability(self.strength), f"by the best score, {self.strength:.2f}"
+        likely = fit_probability(self.strength)
+        why = f"by the best score, {self.strength:.2f}"
         general = [node.id for node in nodes if node.id in tools and node.is_general]
         if likely < settings.fits and general:
             return Fit(True, likely, f"{why}; no tool seems to be about it, but {general[0]} serves any subject")

@@ -28,7 +28,8 @@ def node_scores(cosines: Scores, bm25: Scores, *, coverage: float, weight: float
     return (cosines + np.float32(weight * math.sqrt(coverage) / top) * bm25).astype(np.float32, copy=False)
 
 
-SHARPNESS, OWN_NODE = 20.0, 0.5
+SHARPNESS = 20.0
+OWN_NODE = 0.5
 """How much the best tool of an agent alone counts, and the weight of the agent's own node."""
 
 
@@ -60,7 +61,8 @@ def best_rows(scores: Scores, most: int) -> Rows:
     rows = among_best(scores, most)
     if len(rows) > most:
         edge = np.partition(scores[rows], -most)[-most]
-        above, equal = rows[scores[rows] > edge], rows[scores[rows] == edge]
+        above = rows[scores[rows] > edge]
+        equal = rows[scores[rows] == edge]
         rows = np.sort(np.concatenate([above, equal[: most - len(above)]]))
     return rows[np.argsort(-scores[rows], kind="stable")][:most]
 
@@ -94,7 +96,9 @@ def share(scores: Scores, *, temperature: float, most: int) -> tuple[Rows, Score
     return rows, (powers / powers.sum()).astype(np.float32) if len(rows) else powers
 
 
-GENERAL, FIT_WIDTH, LEAST_WEIGHT = 0.2, 0.05, 0.002
+GENERAL = 0.2
+FIT_WIDTH = 0.05
+LEAST_WEIGHT = 0.002
 """The largest weight of general tools; the width of its fall, in score; a smaller weight counts as 0."""
 
 

@@ -16,7 +16,8 @@ from callsheet.retrievers.papers.rank_fusion import RRF_K
 
 UnitKind = Literal["query", "clause", "implied"]
 _BEFORE = 400  # characters before a path that are searched for the beginning of its sentence
-_WEIGHT, _IMPLIED_WEIGHT = 0.9, 0.45  # how likely a unit is a step
+_WEIGHT = 0.9
+_IMPLIED_WEIGHT = 0.45  # how likely a unit is a step
 
 _URL = re.compile(r"https?://\S+|\bwww\.\S+")
 _EXTENSION = "md|txt|csv|tsv|json|pdf|xlsx?|docx?|pptx?|html?|png|jpe?g|gif|svg|xml|ya?ml|zip|wav|mp3|mp4|py|ts|js"
@@ -203,7 +204,8 @@ class SelectSettings:
         Raises:
             SettingsError: A field is unknown or has an invalid value.
         """
-        if unknown := sorted(set(changes) - set(_NAMES)):
+        unknown = sorted(set(changes) - set(_NAMES))
+        if unknown:
             raise SettingsError(f"unknown setting {', '.join(unknown)}: there are {', '.join(_NAMES)}")
         return replace(self, **changes) if changes else self  # type: ignore[arg-type]
 

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 from callsheet.graphs import Catalog, SettingsError, View, evidence, knowledge_graph, required_paths
 from callsheet.graphs.dependencies import Outcomes
-from callsheet.graphs.text.sanitizing import bounded
+from callsheet.graphs.text.arguments import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.indexes import LexicalIndex
 from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of
@@ -36,7 +36,8 @@ from callsheet.retrievers.selection.scoring import tool_probability
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
 _MAX_CUT = 10
-ALTERNATIVES, ALTERNATIVE = 2, 0.7
+ALTERNATIVES = 2
+ALTERNATIVE = 0.7
 """Number of tools of several agents that do the same, as five searches of the web; the least cosine of such tools."""
 
 
@@ -90,13 +91,18 @@ class Selector:
         copies: Copies | None = None,
     ) -> None:
         nodes = nodes_of(catalog) if nodes is None else nodes
-        graph, copies = knowledge_graph(catalog), copies or Copies()
-        self.settings, self._judge, self._policy_summary = settings or SelectSettings(), judge, ""
+        graph = knowledge_graph(catalog)
+        copies = copies or Copies()
+        self.settings = settings or SelectSettings()
+        self._judge = judge
+        self._policy_summary = ""
         self._search(catalog, Ranker(graph, nodes, vectors, lexical, capabilities, outcomes, copies))
 
     def _search(self, catalog: Catalog, ranker: Ranker) -> None:
         """Selects from this catalog from now on."""
-        self.catalog, self.graph, self.ranker = catalog, ranker.graph, ranker
+        self.catalog = catalog
+        self.graph = ranker.graph
+        self.ranker = ranker
         self.tokens = SchemaTokens(catalog)
         self.required = cache(partial(required_paths, self.graph))
         self._parts: WeakKeyDictionary[View, Selector] = WeakKeyDictionary()
@@ -110,7 +116,8 @@ class Selector:
         """Returns the selector restricted to a view, cached for each view."""
         if view.catalog is self.catalog:
             return self
-        if (part := self._parts.get(view)) is None:
+        part = self._parts.get(view)
+        if part is None:
             part = copy(self)
             part._search(view.catalog, self.ranker.within(view))
             part._policy_summary = view.summary(len(self.catalog.tools))
@@ -148,13 +155,16 @@ class Selector:
         found = self._found(ranked) if settings.in_order else self._candidates(ranked, settings, every=asks)
         if judge is None or not (candidates := list(found)):
             return Draft(self, query, settings, ranked, found)
-        most, seconds = settings.judged, settings.decision_seconds
+        most = settings.judged
+        seconds = settings.decision_seconds
         question = question_of(query, candidates, judge, self.catalog, most=most, seconds=seconds)
         return Draft(self, query, settings, ranked, candidates, question)
 
     def finish(self, draft: Draft, answer: Answer | None = None) -> Selection:
         """Returns the second half of ``select``, with the judge's answer."""
-        query, settings, ranked = draft.query, draft.settings, draft.ranked
+        query = draft.query
+        settings = draft.settings
+        ranked = draft.ranked
         if ranked is None:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
         budget = Budget(settings.tools, settings.schema_tokens, self.tokens, self.bounded(ranked.named))
@@ -274,7 +284,8 @@ class Selector:
         """
         if answer is None or not answer.tools:
             return draft.candidates, ranked
-        candidates, settings = list(draft.candidates), draft.settings
+        candidates = list(draft.candidates)
+        settings = draft.settings
         owners = dict.fromkeys(self._row_of_owner(tool) for tool in answer.tools if tool.via == (tool.id,))
         scores = dict(ranked.agents)
         turn = iter([row for row in owners if row in scores])
@@ -310,7 +321,8 @@ class Selector:
             if (budget.full or candidate.use < least) and len(budget.cut) >= _MAX_CUT:
                 return
             why = self._too_weak(candidate, ranked, least) if budget.taken else ""
-            if why := why or ("" if budget.full else self.repeated(candidate.id, budget.taken)):
+            why = why or ("" if budget.full else self.repeated(candidate.id, budget.taken))
+            if why:
                 budget.leave_out(candidate, why)
                 continue
             needing = candidate.via[0]
@@ -340,7 +352,8 @@ class Selector:
 
     def repeated(self, tool: str, taken: Collection[str]) -> str:
         """Returns why a tool adds nothing to those that are taken; empty if it does, or if the index has no vectors."""
-        if copied := self.tokens.copied(tool, taken):
+        copied = self.tokens.copied(tool, taken)
+        if copied:
             return f"it is the same tool as {copied}"
         row, owner = self.ranker.row[tool], self._owner(self.ranker.row[tool])
         others = {other: n for other in taken if self._owner(n := self.ranker.row[other]) != owner}
@@ -389,7 +402,8 @@ class Selector:
             needed = False
             if source != row:
                 reached = next(r for r, _ in self.ranker.needs(source, settings) if r.tool == path[0])
-                path, needed = reached.path, reached.direct
+                path = reached.path
+                needed = reached.direct
             yield self.tool(ranked, path, needed=needed)
 
     def _found(self, ranked: Ranked) -> Iterator[PickedTool]:
@@ -403,11 +417,14 @@ class Selector:
         The judge comes before the walk, as in lines 7 to 11 of Algorithm 1 of Graph RAG-Tool Fusion. Its agents, and
         those of a plain search, are the owners of the tools that the search found.
         """
-        nodes, row_of, settings = self.ranker.nodes, self.ranker.row, draft.settings
+        nodes = self.ranker.nodes
+        row_of = self.ranker.row
+        settings = draft.settings
         rows = sorted(ranked.tools, key=lambda row: -ranked.scores[row])
         told = {tool.id: tool.probability for tool in answer.tools} if answer else {}
         rows[: len(told)] = [row_of[tool] for tool in told]
-        walks, agents = settings.expansion == "graph_rag_tool_fusion", ranked.agents
+        walks = settings.expansion == "graph_rag_tool_fusion"
+        agents = ranked.agents
         if settings.ranking != "agent_as_a_graph":
             best = dict[int, float]()
             for row in rows[: settings.expand] if walks else rows:
@@ -426,5 +443,6 @@ class Selector:
     def tool(self, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
         """Returns the last tool of a path of dependencies, with its scores."""
         row = self.ranker.row[path[-1]]
-        score, use = float(ranked.scores[row]), ranked.use.get(row, 0.0)
+        score = float(ranked.scores[row])
+        use = ranked.use.get(row, 0.0)
         return PickedTool(path[-1], score, path, needed, use, evidence(self.graph, path))

@@ -63,7 +63,8 @@ class SelectorFactory:
     @property
     def _cache(self) -> Path | None:
         """The folder for what was inferred, beside the vectors or on this machine; None if these are in memory."""
-        if not (place := self.place):
+        place = self.place
+        if not place:
             return None
         return (default_place() if is_url(place) else Path(place)) / "inferred"
 
@@ -87,15 +88,19 @@ class SelectorFactory:
         self, loaded: Loaded, progress: Progress | None = None, index: VectorIndex | None = None
     ) -> tuple[Selector, Changes]:
         """Returns a selector over a catalog; embeds its new texts and infers its dependencies."""
-        index, catalog = self.index if index is None else index, loaded.catalog
+        index = self.index if index is None else index
+        catalog = loaded.catalog
         self.source = catalog
         learned = self.learned and self.settings.learned
         if self.settings.proposed:
-            cache, seen = self._cache, _seen() if learned else None
+            cache = self._cache
+            seen = _seen() if learned else None
             catalog = with_inferred(catalog, rejected=loaded.rejected, trusted=loaded.trusted, cache=cache, seen=seen)
         nodes = nodes_of(loaded.catalog, self.settings.texts)  # after the inference, whose memory they reuse
         changes = index.sync(nodes, progress)
-        names, bare, lexical = [node.id for node in nodes], [node.bare for node in nodes], LexicalIndex(nodes)
+        names = [node.id for node in nodes]
+        bare = [node.bare for node in nodes]
+        lexical = LexicalIndex(nodes)
         capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
         vectors = index.in_memory if isinstance(index, ChromaIndex) else None
         of_tools = None if vectors is None else vectors[[n for n, node in enumerate(nodes) if node.kind == "tool"]]

@@ -19,7 +19,8 @@ FLOOR = 0.0005
 FLOOR_BESIDE_NAMED = 0.01
 """The same for what is added to a step whose tools the plan names: the plan may well have named all."""
 
-LACKING, CALLS = 3_000, 4
+LACKING = 3_000
+CALLS = 4
 """Tokens of a further call, in which a worker asks for a tool that it lacks; the usual number of calls of a worker."""
 
 
@@ -195,7 +196,8 @@ class _RankedStep:
                 continue
             if budget.full:
                 return False
-            if why := self.selector.repeated(tool.id, budget.taken):
+            why = self.selector.repeated(tool.id, budget.taken)
+            if why:
                 self.cut[tool.id] = Cut(tool.id, tool.score, why)
                 continue
             self._take(budget, agents[tool.id], [tool, *self._required(tool.via)])
@@ -205,7 +207,8 @@ class _RankedStep:
 
     def selection(self) -> Selection:
         """Returns the selection of this step."""
-        taken, ranked = self.taken, self.draft.ranked
+        taken = self.taken
+        ranked = self.draft.ranked
         nodes = self.alone.trace.nodes if ranked is None else self.selector.evidence(ranked, set(taken))
         unlikely = [Cut(tool.id, tool.score, self._why_not(tool)) for tool in self.alone.tools]
         cut = {one.id: one for one in (*self.alone.trace.cut, *unlikely, *self.cut.values())}

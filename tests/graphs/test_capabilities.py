@@ -23,7 +23,7 @@ def written(folder: Path, content: object) -> Path:
 
 
 @pytest.mark.parametrize(("name", "counts"), [("default", [4, 10, 0]), ("detailed", [4, 10, 45])])
-def test_a_shipped_one_has_four_clusters_and_ten_under_them(
+def test_a_shipped_taxonomy_has_four_clusters_and_ten_capabilities_below(
     name: str, counts: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CALLSHEET_TAXONOMY", name)
@@ -33,7 +33,7 @@ def test_a_shipped_one_has_four_clusters_and_ten_under_them(
     assert [list(depth.values()).count(d) for d in (0, 1, 2)] == counts
 
 
-def test_the_default_one_is_the_paper_s() -> None:
+def test_the_default_taxonomy_is_that_of_the_paper() -> None:
     """Representing Agentic Tools in Knowledge Graphs, section 4.2."""
     paper = {
         "information access": ["web search", "database querying", "external API access"],
@@ -47,7 +47,7 @@ def test_the_default_one_is_the_paper_s() -> None:
     }
 
 
-def test_the_way_up_and_the_level_of_a_leaf() -> None:
+def test_a_leaf_knows_its_ancestors_and_its_capability_at_each_depth() -> None:
     taxonomy = shipped_taxonomy("detailed")
     assert taxonomy.ancestors("web-search") == ("search", "access")
     assert [taxonomy.at(depth, "web-search") for depth in range(4)] == ["access", "search", "web-search", "web-search"]
@@ -56,7 +56,7 @@ def test_the_way_up_and_the_level_of_a_leaf() -> None:
         taxonomy.capability("web-serch")
 
 
-def test_a_file_adds_to_a_shipped_one_or_stands_alone(tmp_path: Path) -> None:
+def test_a_taxonomy_file_extends_a_shipped_one_or_stands_alone(tmp_path: Path) -> None:
     for extends, broader in (("detailed", "access"), ("default", "information-access")):
         path = written(tmp_path, {"extends": extends, "capabilities": [capability("dna-search", broader)]})
         taxonomy = read_taxonomy(path)
@@ -90,7 +90,7 @@ def test_a_file_adds_to_a_shipped_one_or_stands_alone(tmp_path: Path) -> None:
         ("null", "must be an object"),
     ],
 )
-def test_a_bad_file_says_what_is_wrong_in_one_line(tmp_path: Path, content: object, said: str) -> None:
+def test_a_bad_taxonomy_file_is_refused_in_one_line(tmp_path: Path, content: object, said: str) -> None:
     with pytest.raises(CatalogError, match=said) as caught:
         read_taxonomy(written(tmp_path, content))
     assert "taxonomy.json" in str(caught.value)
@@ -98,7 +98,7 @@ def test_a_bad_file_says_what_is_wrong_in_one_line(tmp_path: Path, content: obje
     assert len(str(caught.value)) < 500
 
 
-def test_a_long_chain_is_no_circle() -> None:
+def test_a_long_chain_of_capabilities_is_not_taken_for_a_cycle() -> None:
     chain = [capability("c0"), *(capability(f"c{i}", f"c{i - 1}") for i in range(1, 3000))]
     taxonomy = Taxonomy(capabilities=chain)  # type: ignore[arg-type]
     assert len(taxonomy.ancestors("c2999")) == 2999

@@ -103,7 +103,7 @@ def stores() -> Catalog:
     return Catalog(agents=(Agent(id="weather", tools=tools), Agent(id="empty")))
 
 
-def test_a_parameter_of_another_meaning_is_another_node() -> None:
+def test_parameters_of_one_name_with_other_meanings_are_separate_nodes() -> None:
     def of(**spec: object) -> Any:
         tool = Tool(agent="a", name="t", input_schema={"properties": {"q": spec}})
         graph = detailed_graph(Catalog(agents=(Agent(id="a", tools=(tool,)),)))
@@ -189,7 +189,7 @@ def owners(chart: str) -> list[str]:
     return sorted(re.findall(r'\[\["(.*)"\]\]', chart))
 
 
-def test_the_whole_of_a_small_catalog(catalog: Catalog) -> None:
+def test_a_small_catalog_is_drawn_completely(catalog: Catalog) -> None:
     lines = [line.strip() for line in to_mermaid(catalog).splitlines() if "classDef" not in line]
     assert lines[:3] == ["flowchart LR", 'n0["weather/forecast"]:::tool', 'n1[["weather"]]:::agent']
     assert {'n0 -->|"owned by"| n1', 'n0 -->|"tool directly"| n2'} <= set(lines)
@@ -197,12 +197,12 @@ def test_the_whole_of_a_small_catalog(catalog: Catalog) -> None:
     assert sum("-.->" in line for line in lines) == 1
 
 
-def test_a_cycle_is_drawn_once() -> None:
+def test_a_dependency_cycle_is_drawn_once() -> None:
     cycle = to_mermaid(chain(5, back=True))
     assert len(owners(cycle)) == cycle.count("tool directly") == 5
 
 
-def test_styles_of_line_tell_the_kind() -> None:
+def test_line_styles_show_the_kind_of_dependency() -> None:
     edges = tuple(
         Dependency(tool="a/b", kind=kind, parameter=f"p_{number}") for number, kind in enumerate(DependencyKind)
     )
@@ -216,7 +216,7 @@ def test_styles_of_line_tell_the_kind() -> None:
 
 @fuzzed(8)
 @given(data=st.data())
-def test_no_name_breaks_out_of_its_label(data: st.DataObject, strategies: Any) -> None:
+def test_no_name_ends_its_label_early(data: st.DataObject, strategies: Any) -> None:
     catalog = data.draw(strategies.catalogs())
     chart = to_mermaid(catalog)
     assert [line for line in chart.removesuffix("\n").split("\n") if not LINES.fullmatch(line)] == []

@@ -27,7 +27,7 @@ from callsheet.graphs import (
 DIRECT = DependencyKind.TOOL_DIRECTLY
 
 
-def test_agents_and_tools_are_nodes_of_one_graph_that_is_built_once(catalog: Catalog) -> None:
+def test_agents_and_tools_are_nodes_of_one_graph_built_once_per_catalog(catalog: Catalog) -> None:
     graph = knowledge_graph(catalog)
     kinds = {node: kind_of(graph, node) for node in graph}
     assert [node for node, kind in kinds.items() if kind == "agent"] == ["weather", "units", "maps", "travel"]
@@ -45,7 +45,7 @@ def test_every_tool_has_one_owner_and_an_agent_owns_itself(catalog: Catalog) -> 
     assert owner(graph, "travel/plan_trip") == "travel"  # it also depends on tools
 
 
-def test_the_graph_keeps_every_edge_with_what_it_says_as_listed() -> None:
+def test_the_graph_keeps_every_dependency_with_its_fields_and_order() -> None:
     edges = (
         Dependency(tool="a/y", kind=DIRECT, reason="why"),
         Dependency(tool="a/z", kind=DIRECT),
@@ -61,7 +61,7 @@ def test_the_graph_keeps_every_edge_with_what_it_says_as_listed() -> None:
     assert kinds == ["owned_by", "tool_directly", "parameter_directly", "tool_directly"]
 
 
-def test_no_path_of_a_users_view_leads_to_a_hidden_tool() -> None:
+def test_no_path_in_a_users_view_leads_to_a_tool_hidden_by_policy() -> None:
     indirect = DependencyKind.TOOL_INDIRECTLY
     needs_of: dict[str, Any] = {"x": ("secret", "y"), "y": (), "secret": ("z",), "z": ()}
     tools = tuple(

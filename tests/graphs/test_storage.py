@@ -37,7 +37,7 @@ def terminate(postgres: str, process: int) -> None:
         connection.execute("SELECT pg_terminate_backend(%s)", [process])
 
 
-def test_what_is_replaced_is_read(file: StoredFile) -> None:
+def test_a_stored_file_can_be_replaced_read_and_removed(file: StoredFile) -> None:
     with pytest.raises(FileNotFoundError):
         file.read()
     with pytest.raises(FileNotFoundError):
@@ -55,7 +55,7 @@ def test_what_is_replaced_is_read(file: StoredFile) -> None:
         file.text()
 
 
-def test_one_at_a_time_reads_and_replaces_it(file: StoredFile) -> None:
+def test_a_lock_lets_one_thread_at_a_time_change_a_stored_file(file: StoredFile) -> None:
     file.replace(b"0")
 
     def add() -> None:
@@ -98,7 +98,7 @@ def test_files_are_in_the_store_that_the_environment_names(store: str) -> None:
     assert ObservationLog().forget("b/*") == 1
 
 
-def test_what_changes_a_catalog_changes_its_version(store: str) -> None:
+def test_only_changes_to_pins_and_listings_change_the_catalog_version(store: str) -> None:
     mine, theirs = PostgresFiles(store), PostgresFiles(store)
     versions = [mine.catalog_version()]
     for name in ("pins/a.json", "pins/a.json", "listings/b.json", "observed.json"):
@@ -126,7 +126,7 @@ def process_of(files: PostgresFiles) -> int:
         return connection.info.backend_pid
 
 
-def test_who_has_lost_its_lock_writes_nothing_and_hears_of_it(store: str, postgres: str) -> None:
+def test_a_writer_that_lost_its_lock_writes_nothing_and_gets_an_error(store: str, postgres: str) -> None:
     files = PostgresFiles(store)
     files.write("a", b"1")
 
@@ -154,7 +154,7 @@ def test_a_database_that_does_not_answer_is_an_error_without_its_password() -> N
         pass
 
 
-def test_consents_that_cannot_be_read_are_not_taken_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consents_that_cannot_be_read_raise_and_do_not_count_as_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_STORE", "postgresql://127.0.0.1:1/books")
     with pytest.raises(TrustError, match=r"consents cannot be read: the store at 127\.0\.0\.1/books"):
         Agreements().known()
@@ -167,7 +167,7 @@ def test_an_invalid_address_says_what_is_valid(address: str, monkeypatch: pytest
         state_file("a")
 
 
-def test_a_password_is_in_no_message() -> None:
+def test_an_error_of_the_store_never_shows_its_password() -> None:
     for address in ("postgresql+psycopg://ann:geheim@h/b", "postgresql://ann:geh%zzeim@h"):
         with pytest.raises(SettingsError) as raised:
             PostgresFiles(address)
@@ -191,7 +191,7 @@ def test_an_empty_schema_of_its_own_is_enough_for_a_user(store: str, postgres: s
             connection.execute(f"DROP ROLE {role}".encode())
 
 
-def test_a_thread_that_waits_for_a_lock_keeps_no_other_waiting(store: str) -> None:
+def test_waiting_for_a_lock_does_not_block_other_threads(store: str) -> None:
     files, elsewhere = PostgresFiles(store), shared(store, "pins/a.json")
     files.write("pins/b.json", b"1")
     with ThreadPoolExecutor(1) as pool, elsewhere.locked():
@@ -212,7 +212,9 @@ def test_a_forked_process_has_a_connection_of_its_own(store: str) -> None:
     assert file.read() == b"1"
 
 
-def test_what_was_known_holds_while_the_database_does_not_answer(store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_known_version_is_used_while_the_database_does_not_answer(
+    store: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(postgres_store, "_RECENT", 0.0)
     files = PostgresFiles(store)
     files.write("a", b"1")
@@ -230,7 +232,9 @@ def test_what_was_known_holds_while_the_database_does_not_answer(store: str, mon
 
 
 @pytest.mark.parametrize("name", ["../a.json", "/a.json", "a/b/c.json", ".a", "", "x" * 400, "a\nb"])
-def test_a_name_that_is_no_file_name_or_has_no_store(store: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_address_with_a_bad_name_or_without_a_store_is_refused(
+    store: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(SettingsError, match="cannot be the name of a stored file"):
         file_named(f"store:{name}")
     monkeypatch.delenv("CALLSHEET_STORE")
@@ -245,7 +249,7 @@ def test_many_processes_create_the_schema_at_once(store: str) -> None:
     assert [file.read() for file in files] == [b"x"] * 6
 
 
-def test_links_and_pipes_are_written_to_not_replaced(tmp_path: Path) -> None:
+def test_symbolic_links_and_pipes_are_written_to_and_not_replaced(tmp_path: Path) -> None:
     real, link, pipe = tmp_path / "real", tmp_path / "link", tmp_path / "pipe"
     real.write_text("old")
     link.symlink_to(real)

@@ -8,9 +8,11 @@ from pathlib import Path, PurePosixPath
 
 import grimp
 import networkx as nx
+from radon.visitors import ComplexityVisitor
 
 ROOT = Path(__file__).parents[2]
-MOST, LINES = 15, 500
+MOST, LINES, COMPLEXITY = 15, 500, 15
+FOLDERS = ("graphs", "retrievers", "agents", "orchestrator")
 DOORS = ("__init__.py", "__init__.pyi")
 
 
@@ -36,6 +38,19 @@ def test_a_folder_has_at_most_fifteen_entries() -> None:
 def test_a_module_has_at_most_five_hundred_lines() -> None:
     modules = [file for file in tracked() if file.suffix == ".py"]
     assert {str(file): n for file in modules if (n := len((ROOT / file).read_text("utf-8").splitlines())) > LINES} == {}
+
+
+def test_no_block_is_more_complex_than_fifteen() -> None:
+    """By radon's measure, which counts conditional expressions, conditions in comprehensions and boolean operators."""
+    complex_blocks: dict[str, int] = {}
+    for file in tracked():
+        if file.suffix != ".py" or file.parts[0] not in FOLDERS:
+            continue
+        for block in ComplexityVisitor.from_code((ROOT / file).read_text("utf-8")).blocks:
+            for part in getattr(block, "methods", [block]):
+                if part.complexity > COMPLEXITY:
+                    complex_blocks[f"{file}: {part.fullname}"] = part.complexity
+    assert complex_blocks == {}
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -38,7 +38,7 @@ def test_search_by_meaning_brings_what_the_tools_need(tools: CatalogTools) -> No
     assert [line.split(":")[0] for line in lines] == ["weather/forecast", "maps/find_place"]
 
 
-def test_reading_gives_schemas_once(tools: CatalogTools) -> None:
+def test_a_tool_that_was_read_is_not_shown_again(tools: CatalogTools) -> None:
     first = json.loads(tools.read_tools(["weather/forecast"]))
     assert first["inputSchema"]["required"] == ["place"]
     assert first["needs"] == [{"id": "maps/find_place"}]
@@ -95,7 +95,7 @@ def test_a_walk_stays_within_what_the_user_may_see(catalog: Catalog, minilm: Min
         (lambda t: t.read_tools(["maps/find_plac"]), "did you mean 'maps/find_place'"),
     ],
 )
-def test_wrong_arguments_are_said_in_words_to_act_on(
+def test_wrong_arguments_are_answered_with_what_to_change(
     tools: CatalogTools, call: Callable[[CatalogTools], str], said: str
 ) -> None:
     with pytest.raises(ToolException, match=said):
@@ -116,14 +116,14 @@ def test_a_catalog_that_changes_is_followed(minilm: MiniLMEmbeddings) -> None:
     assert "Sends all." in tools.read_tools(["a/mail"])
 
 
-def test_a_line_shows_nothing_hidden_and_does_not_run_on() -> None:
+def test_a_line_is_short_and_has_no_hidden_characters() -> None:
     line = one_line(Tool(agent="a", name="x", description="Does\u202e\nthings " + "very " * 100))
     assert "\u202e" not in line
     assert "\n" not in line
     assert len(line) < 180
 
 
-def test_as_langchain_tools(tools: CatalogTools) -> None:
+def test_the_interfaces_are_available_as_langchain_tools(tools: CatalogTools) -> None:
     search, _, read, walk = tools.as_tools()
     assert "no node 'x'" in walk.invoke({"node": "x"})
     assert "weather" in walk.invoke({})

@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "concepts" / "retrieval.md"
 _ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| (`.+?`(?:, `.+?`)*) \| .+ \|$", re.MULTILINE)
 
 
-def test_the_table_of_settings_is_the_dataclass() -> None:
+def test_the_table_of_settings_in_the_docs_matches_the_dataclass() -> None:
     section = PAGE.read_text(encoding="utf-8").partition("## Settings")[2].partition("\n## ")[0]
     rows = dict[str, str]()
     for names, defaults in _ROW.findall(section):

@@ -55,7 +55,7 @@ def test_a_wrong_setting_of_a_retriever_is_named() -> None:
 
 
 @pytest.mark.parametrize("query", [{"query": "add"}, None, 5, ["add"]])
-async def test_a_query_that_is_no_text_is_named(retriever: AgentGraphRetriever, query: Any) -> None:
+async def test_a_query_that_is_not_text_is_refused(retriever: AgentGraphRetriever, query: Any) -> None:
     words = f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}"
     asks: list[Any] = [retriever.invoke, retriever.select, retriever.discover]
     for ask in asks:
@@ -80,7 +80,7 @@ def test_a_document_is_an_agent_with_its_tools_and_the_reason(retriever: AgentGr
     assert "words" in why
 
 
-async def test_asking_without_waiting_gives_the_same(retriever: AgentGraphRetriever) -> None:
+async def test_ainvoke_returns_the_same_as_invoke(retriever: AgentGraphRetriever) -> None:
     assert await retriever.ainvoke(QUERY) == retriever.invoke(QUERY)
     assert await retriever.abatch([QUERY]) == [retriever.invoke(QUERY)]
 
@@ -115,13 +115,13 @@ def test_a_dependency_is_among_the_tools_of_the_agent_that_needs_it(retriever: A
     assert maps.metadata["why"][1] == "required by maps/route"
 
 
-def test_nothing_fits_is_said_and_not_hidden(retriever: AgentGraphRetriever) -> None:
+def test_a_query_that_nothing_fits_still_returns_the_best_with_that_verdict(retriever: AgentGraphRetriever) -> None:
     documents = retriever.invoke("zxqv blorp")
     assert {document.metadata["verdict"] for document in documents} <= {"nothing_fits"}
     assert retriever.invoke("") == AgentGraphRetriever.from_catalog(Catalog()).invoke(QUERY) == []
 
 
-def test_no_search_meets_an_index_that_is_being_updated(
+def test_every_search_holds_off_updates_of_the_index(
     retriever: AgentGraphRetriever, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entered: list[SelectorFactory] = []
@@ -143,7 +143,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
-def test_a_folder_is_indexed_once_in_the_users_place(folder: Path) -> None:
+def test_a_folder_is_indexed_once_in_the_users_cache_folder(folder: Path) -> None:
     first = AgentGraphRetriever.from_catalog(folder, k=1)
     assert first.changes == Changes(added=4)
     assert first.place == default_place() == folder.parent / "home" / "index"

@@ -73,18 +73,18 @@ def test_the_text_depends_on_the_catalog_alone_not_on_the_order_in_it() -> None:
     assert roster(of(one, other)).text.encode() == roster(of(one, other)).text.encode()
 
 
-def test_it_is_made_once_for_a_catalog() -> None:
+def test_a_roster_is_cached_per_catalog_and_budget() -> None:
     catalog = of(agent("a", "x"))
     assert roster(catalog) is roster(catalog)
     assert roster(catalog) is not roster(catalog, max_tokens=2)
 
 
-def test_what_an_agent_is_for_is_left_out_if_it_only_repeats_the_name() -> None:
+def test_a_description_that_only_repeats_the_agents_name_is_left_out() -> None:
     catalog = of(agent("git-server", "log", about="Git server"), agent("units", "convert", about="The units."))
     assert roster(catalog).text == "git-server: log\nunits: convert"
 
 
-def test_what_an_agent_is_for_has_at_most_eighty_characters() -> None:
+def test_an_agents_description_is_cut_at_eighty_characters() -> None:
     catalog = of(agent("a", "x", about="word " * 40))
     about = roster(catalog).text.partition("(")[2].partition(")")[0]
     assert len(about) <= 80
@@ -162,7 +162,7 @@ def test_an_empty_catalog_has_an_empty_roster() -> None:
     assert roster(of(agent("tool-less", about="Has nothing."))).text == ""
 
 
-def test_other_languages_stay_as_they_are() -> None:
+def test_names_in_other_languages_stay_unchanged() -> None:
     catalog = of(
         agent("天气", "查询天气", about="提供全国天气预报。更多说明。"),
         agent("погода", "прогноз", about="Погода сегодня"),
@@ -221,7 +221,7 @@ def test_descriptions_are_shortened_before_names_are_left_out() -> None:
     assert ": go" in found.text
 
 
-def test_of_a_larger_catalog_all_agents_are_there_without_names() -> None:
+def test_a_large_catalog_is_shown_as_agents_without_tool_names() -> None:
     found = roster(large())
     lines = found.text.splitlines()
     assert not found.whole
@@ -230,19 +230,19 @@ def test_of_a_larger_catalog_all_agents_are_there_without_names() -> None:
     assert found.tokens <= 4_000
 
 
-def test_an_agent_without_words_of_its_own_shows_its_first_names() -> None:
+def test_an_agent_without_a_description_shows_its_first_tool_names() -> None:
     found = roster(of(agent("crm", *(f"getThing{at}" for at in range(500)))), max_tokens=200)
     assert re.fullmatch(r"crm \(500 tools\): getThing0, getThing1, .*…", found.text)
 
 
-def test_of_too_many_agents_the_number_of_the_others_is_there() -> None:
+def test_a_roster_of_too_many_agents_ends_with_the_number_left_out() -> None:
     found = roster(large(number=2_000, tools=1))
     *lines, last = found.text.splitlines()
     assert last == f"and {2_000 - len(lines):,} more agents and skills"
     assert found.tokens <= 4_000
 
 
-def test_lines_of_some_agents_are_whole_and_fit() -> None:
+def test_lines_of_chosen_agents_have_all_their_names() -> None:
     catalog = large()
     lines = found_lines(catalog, ["system-007", "no-such-agent", "system-003", "system-007"]).splitlines()
     assert [line.partition(" ")[0] for line in lines] == ["system-007", "system-003"]
@@ -250,7 +250,7 @@ def test_lines_of_some_agents_are_whole_and_fit() -> None:
     assert count_tokens(found_lines(catalog, catalog.by_id, max_tokens=1_000)) <= 1_000
 
 
-def test_of_an_agent_that_is_too_large_the_found_tools_are_there_with_the_number_of_the_others() -> None:
+def test_a_line_of_a_very_large_agent_has_the_found_tools_and_the_number_left_out() -> None:
     catalog = of(agent("giant", *(f"doThing{at}" for at in range(3_000))), agent("small", "x"))
     lines = found_lines(catalog, ["giant", "small"], first=["giant/doThing7", "giant/doThing2000"]).splitlines()
     assert lines == ["giant: doThing2000, doThing7, and 2,998 more", "small: x"]
@@ -287,7 +287,7 @@ def test_a_name_in_chinese_is_found_within_a_sentence(minilm: MiniLMEmbeddings) 
         ("a place to keep facts about people", "memory: add_observations"),
     ],
 )
-def test_words_bring_the_line_of_the_agent_although_its_tool_ranks_low(
+def test_words_find_the_line_of_an_agent_although_its_tool_ranks_low(
     words: str, line: str, fleet_retriever: AgentGraphRetriever
 ) -> None:
     text = lines_for(fleet_retriever, words)
@@ -299,7 +299,7 @@ def test_a_model_that_sees_all_names_gets_few_lines_for_words(fleet_retriever: A
     assert 2 <= len(lines_for(fleet_retriever, "convert a file to text", most=5).splitlines()) <= 6
 
 
-def test_words_in_an_empty_catalog_are_answered(minilm: MiniLMEmbeddings) -> None:
+def test_a_search_in_an_empty_catalog_says_that_there_is_no_agent(minilm: MiniLMEmbeddings) -> None:
     retriever = AgentGraphRetriever.from_catalog(of(), index=":memory:", embeddings=minilm)
     assert lines_for(retriever, "anything") == "There is no agent with tools."
 
@@ -321,7 +321,7 @@ def test_an_agent_is_found_in_any_case_and_an_unknown_one_is_an_error_with_near_
         list_tools(catalog, "unit")
 
 
-def test_of_very_many_tools_the_names_come_in_parts() -> None:
+def test_the_tools_of_a_very_large_agent_are_listed_in_parts() -> None:
     names = [f"doThing{at:04}" for at in range(3_000)]
     catalog, seen, start = of(agent("giant", *names, tool_about="Does a thing.")), list[str](), 0
     while True:

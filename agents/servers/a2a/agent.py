@@ -12,7 +12,7 @@ from callsheet.agents.calls.tool_result import Fault, readings, with_data
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.in_process import CALL_LIMITS, TOOL_NAME, InProcess, summary_line, tool_of_remote_agent
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy, ServerConfig, ServerOptions
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.trust.pins import digests
 
 if TYPE_CHECKING:
@@ -80,14 +80,18 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
                 raise Fault("refused", changed, effect="none")
             exchange = await wire.exchange(_message(talk), _teller(agent_id, wire))
             hidden = wire.redaction.value
-        task, made, said = exchange.task, exchange.made, exchange.said
+        task = exchange.task
+        made = exchange.made
+        said = exchange.said
         if exchange.word in WAITING:
-            found, text = data_of([*made, *said]), text_of([*made, *said])
+            found = data_of([*made, *said])
+            text = text_of([*made, *said])
             question = shown(with_data(text, found or None, limits, told=readings([text] if text else [])))
             about = {"type": exchange.word.replace("-", "_"), "agent": agent_id}
             asked = {"id": task.id or "task", "value": {**about, "question": question, "data": found}}
             return {"asked": [hidden(asked)], "thread": {"context": task.context_id, "task": task.id}}
-        found, text = data_of(made or said), text_of(made or said)
+        found = data_of(made or said)
+        text = text_of(made or said)
         data = found[0] if len(found) == 1 else found or None
         text = with_data(text, data, limits, told=readings([text] if text else []))
         if exchange.word != "completed":
@@ -101,7 +105,8 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
 
 def _listing(wire: Wire) -> Listing:
     """Makes a listing of a card, so that cards and MCP servers share one parser and one pin book."""
-    said, card = wire.redaction.text, wire.card
+    said = wire.redaction.text
+    card = wire.card
     schema = {"type": "object", "properties": _REQUEST, "required": ["request"]}
     entry = {"name": TOOL_NAME, "description": said(_described(card)), "inputSchema": schema}
     return Listing(tools=(entry,), name=said(card.name), description=said(card.description))
@@ -118,7 +123,8 @@ def _teller(agent_id: str, wire: Wire) -> Callable[[str, Exchange], None]:
     from langgraph.config import get_config, get_stream_writer
 
     about = {"event": "progress", "step_id": get_config().get("metadata", {}).get("step_id", ""), "agent": agent_id}
-    write, last = get_stream_writer(), ""
+    write = get_stream_writer()
+    last = ""
 
     def tell(text: str, exchange: Exchange) -> None:
         nonlocal last

@@ -36,7 +36,8 @@ _LAST_WORD = 2.0  # seconds for cancelling a task
 _LONGEST = 2_000
 _PAUSES = (0.2, 0.5, 1.0, 2.0)
 _UNKNOWN = "; whether the call took effect is unknown"
-WAITING, _OVER = ("input-required", "auth-required"), ("completed", "failed", "canceled", "rejected")
+WAITING = ("input-required", "auth-required")
+_OVER = ("completed", "failed", "canceled", "rejected")
 
 
 @dataclass(slots=True)
@@ -100,7 +101,8 @@ class Exchange:
         return text_of(self.said)
 
     def _name(self, task: str, context: str) -> None:
-        self.task.id, self.task.context_id = task or self.task.id, context or self.task.context_id
+        self.task.id = task or self.task.id
+        self.task.context_id = context or self.task.context_id
 
     def _add(self, artifact: types.Artifact, *, more: bool) -> None:
         self.size += artifact.ByteSize()
@@ -139,7 +141,8 @@ class Wire:
 
     async def exchange(self, message: types.Message, tell: Callable[[str, Exchange], object]) -> Exchange:
         """Sends a message and reads all replies; cancels the task if that is interrupted."""
-        exchange, seconds = Exchange(self.limits.message), self.limits.call
+        exchange = Exchange(self.limits.message)
+        seconds = self.limits.call
         self.http.answers = lambda: exchange.taken
         try:
             with self.faults(seconds, "unknown"):
@@ -170,7 +173,8 @@ class Wire:
 async def wired(server: ServerConfig, limits: Limits) -> AsyncIterator[Wire]:
     """Opens a connection to an endpoint and reads its card."""
     limits = limits.own(server.callsheet.limits)
-    full, named = server.expanded(os.environ), named_in(server, os.environ)
+    full = server.expanded(os.environ)
+    named = named_in(server, os.environ)
     errors = of_server(full, named, everything=True)
     hide_in_logs(errors)
     faults = partial(_faults, errors)

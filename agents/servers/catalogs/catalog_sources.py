@@ -27,8 +27,8 @@ from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError, CatalogError, near_names
 from callsheet.graphs.sources.loaded import SourceCatalog, joined
+from callsheet.graphs.text.messages import error_lines
 from callsheet.graphs.text.regex import linear
-from callsheet.graphs.text.sanitizing import error_lines
 from callsheet.graphs.trust.pins import PinBook
 
 _PLACE = linear(r"(^|_)(path|file|dir|directory|folder)$")

@@ -28,10 +28,13 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import StoredFile, cache_file, file_named
-from callsheet.graphs.text.sanitizing import clean, one_line, shown, visible
+from callsheet.graphs.text.hidden import one_line, shown, visible
+from callsheet.graphs.text.unicode import clean
 from callsheet.graphs.trust.pins import hides_text
 
-RESOURCE, TEMPLATE, PROMPT = "resource:", "template:", "prompt:"
+RESOURCE = "resource:"
+TEMPLATE = "template:"
+PROMPT = "prompt:"
 Ask = Callable[[str, Mapping[str, Any], float], Awaitable[dict[str, Any]]]
 """Sends a request: method, parameters, and timeout in seconds."""
 MOST_RESOURCES = 1_000
@@ -44,8 +47,12 @@ _LISTS = {
 }
 _READS = {"readOnlyHint": True, "idempotentHint": True}
 _OFFERS = ("tools", "resources", "prompts")
-_MOST_NAMED, _LONGEST_MEDIA, _LONGEST = 3, 200, 300
-_MOST_PAGES, _SECONDS, _UNKNOWN_METHOD = 200, 5.0, -32601
+_MOST_NAMED = 3
+_LONGEST_MEDIA = 200
+_LONGEST = 300
+_MOST_PAGES = 200
+_SECONDS = 5.0
+_UNKNOWN_METHOD = -32601
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +86,10 @@ PATIENCE = 8.0
 """Seconds for which a command waits for a server of which something is known."""
 UNHEARD = Listing(error="it has not answered yet", kind="unheard", when="never")
 """Stands for the answer of a server that has never been asked."""
-_PAUSES, _LEAST_PAUSE, _LONGEST_PAUSE, _MINUTES = 10.0, 60.0, 86_400.0, 90.0
+_PAUSES = 10.0
+_LEAST_PAUSE = 60.0
+_LONGEST_PAUSE = 86_400.0
+_MINUTES = 90.0
 _STORED = ("tools", "resources", "missing", "name", "description", "instructions")
 
 

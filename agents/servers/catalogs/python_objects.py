@@ -141,7 +141,8 @@ def _is_app(found: object) -> bool:
 
 def _endpoint(name: str, agent: A2AAgent, where: str) -> SourceCatalog:
     """Reads the card of an A2A agent in the caller's program, which is accepted without pins."""
-    server, pool = agent.server(), SessionPool()
+    server = agent.server()
+    pool = SessionPool()
     pool.limits.own(agent.limits)
     answer = pool.list_all({name: server})[name]
     name = name or id_of(answer)

@@ -117,7 +117,9 @@ def _stored(
 
 def _live_part(live: LiveServer, admission: Admitted, listing: Listing) -> SourceCatalog:
     """Makes the catalog of one server from what is admitted of a listing."""
-    name, pins, listings = live.agent_id, live.terms["pins"], live.terms["listings"]
+    name = live.agent_id
+    pins = live.terms["pins"]
+    listings = live.terms["listings"]
     if pins and listings:
         changes = _with_later(name, live.server, listing, admission.changes, pins, listings)
         admission = replace(admission, changes=changes)

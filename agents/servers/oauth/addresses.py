@@ -9,7 +9,8 @@ from urllib.parse import quote
 from callsheet.agents.safety.secrets import of_this_machine, origin
 from callsheet.graphs.errors import CatalogError, SettingsError
 
-PAGE, VARIABLE = "/callsheet/sign-in", "CALLSHEET_URL"
+PAGE = "/callsheet/sign-in"
+VARIABLE = "CALLSHEET_URL"
 CALLBACK = f"{PAGE}/callback"
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _OWN: list[str] = []

@@ -46,9 +46,10 @@ from callsheet.agents.servers.oauth.stored_tokens import (
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.graphs.errors import CallsheetError, SettingsError
 from callsheet.graphs.storage import state_file
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
-LASTS, PAUSE = 600.0, 0.2
+LASTS = 600.0
+PAUSE = 0.2
 """Seconds for which a person can sign in, and between two looks at what is stored."""
 MOST = 20
 """Sign-ins of one user that wait at once."""
@@ -177,7 +178,8 @@ logging.getLogger("mcp.client.auth").propagate = False
 _ABOUT = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "callsheet", "version": "0.1.0"}}
 _HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": _ABOUT}
 _HEADERS = {"accept": "application/json, text/event-stream"}
-_TIMEOUT, _LARGEST = 30.0, 1_000_000
+_TIMEOUT = 30.0
+_LARGEST = 1_000_000
 
 
 async def browser_sign_in(
@@ -249,9 +251,11 @@ class SignIn:
             check_scope(self.scope)
         problem = "it was given up"
         try:
-            tokens, problem = await self._flow(), ""
+            tokens = await self._flow()
+            problem = ""
         except (CallsheetError, OSError) as error:
-            if (problem := self.hide(str(error))) != str(error):
+            problem = self.hide(str(error))
+            if problem != str(error):
                 raise SignInError(problem) from None
             raise
         finally:
@@ -371,7 +375,8 @@ class SignIn:
 
     async def _answer(self) -> AuthorizationCodeResult:
         while (known := await asyncio.to_thread(pending_sign_in, self._page.params["state"])) is not None:
-            if (answer := known.answer) is not None:
+            answer = known.answer
+            if answer is not None:
                 break
             if self._opening is not None and self._opening.done():
                 self._opening.result()

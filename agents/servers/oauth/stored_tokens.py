@@ -27,10 +27,13 @@ from callsheet.graphs.storage import state_file
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet
 
-_EARLY, _TIMEOUT, _LARGEST = 30.0, 20.0, 100_000
+_EARLY = 30.0
+_TIMEOUT = 20.0
+_LARGEST = 100_000
 _SCOPES = re.compile(r"(?=.{1,1000}\Z)[!#-\[\]-~]+( [!#-\[\]-~]+)*")
 """Scopes as in RFC 6749, 3.3, and not more than a page can show."""
-VARIABLE, _SHORTEST = "CALLSHEET_KEY", 32
+VARIABLE = "CALLSHEET_KEY"
+_SHORTEST = 32
 _NO_KEY = (
     f"tokens are stored encrypted, and there is no key: set {VARIABLE} to a secret of at least {_SHORTEST} characters "
     "(openssl rand -hex 32 makes one), or use the system's keyring"
@@ -124,7 +127,8 @@ class StoredTokens:
     """The stored tokens of a user (empty: whoever runs the program) for a server address without variables."""
 
     def __init__(self, server: str, user: str = "") -> None:
-        self.server, self.user = server, user
+        self.server = server
+        self.user = user
         digest = hashlib.sha256(f"{server}\0{user}".encode()).hexdigest()  # an address may contain a secret
         self._file = state_file(f"sign-ins/{digest[:32]}")
 
@@ -186,7 +190,9 @@ class TokenAuth(httpx2.Auth):
     """
 
     def __init__(self, stored: StoredTokens, fail: Callable[[Fault], None], hide: Callable[[str], None]) -> None:
-        self._stored, self._fail, self._hide = stored, fail, hide
+        self._stored = stored
+        self._fail = fail
+        self._hide = hide
         self._home = origin(stored.server)
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
@@ -247,7 +253,8 @@ def check_scope(scope: str) -> None:
 
 def _refresh(tokens: Tokens) -> OAuthToken | None:
     """Requests new tokens by the refresh token; returns None if that is refused. Follows no redirect."""
-    client, server = tokens.client, f"the authorization server {tokens.issuer}"
+    client = tokens.client
+    server = f"the authorization server {tokens.issuer}"
     form = {"grant_type": "refresh_token", "refresh_token": tokens.tokens.refresh_token, "client_id": client.client_id}
     form |= {"resource": tokens.resource} if tokens.resource else {}
     auth = None

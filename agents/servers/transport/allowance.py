@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-MESSAGES, MESSAGES_PER_SECOND = 20_000, 1_000
+MESSAGES = 20_000
+MESSAGES_PER_SECOND = 1_000
 """Messages, events of a stream or lines of output that a server may send at once, and for each second after that."""
 
 
@@ -18,8 +19,11 @@ class Allowance:
     """
 
     def __init__(self, stock: float, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self.stock, self.per_second, self._clock = stock, per_second, clock
-        self._left, self._when = stock, clock()
+        self.stock = stock
+        self.per_second = per_second
+        self._clock = clock
+        self._left = stock
+        self._when = clock()
 
     def spend(self, amount: float = 1) -> bool:
         """Takes an amount from the stock if that much is there; returns whether it was."""

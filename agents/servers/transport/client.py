@@ -44,8 +44,10 @@ for _name in ("mcp.client", "client", "httpx2", "httpcore2"):
 RAW = "callsheet/raw"
 """Key of ``_meta`` for the server's raw answer."""
 
-_MOST_UNANSWERED, _COURTESY = 4, 0.5
-_PROGRESS, _REPORTS = "notifications/progress", 20
+_MOST_UNANSWERED = 4
+_COURTESY = 0.5
+_PROGRESS = "notifications/progress"
+_REPORTS = 20
 """Reports of progress that are passed on of one call at once, and for each second after that."""
 _LARGEST = 1e300
 _LISTS_CHANGED = frozenset(f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts"))
@@ -86,7 +88,8 @@ async def connected(
         if isinstance(message, _CHANGES):
             changed()
 
-    exchange, most = _Exchange(child), child.limits.message
+    exchange = _Exchange(child)
+    most = child.limits.message
     http: Any = partial(BoundedHttpClient, server.transport, most, fail, lambda: exchange.answers, tell)
     async with AsyncExitStack() as stack:
         wire: AbstractAsyncContextManager[Any]
@@ -132,16 +135,19 @@ class _Exchange:
     """The messages of a session: bounds unsolicited ones, and repairs answers that are invalid in part."""
 
     def __init__(self, child: ChildProcess) -> None:
-        self.answers, self._child = 0, child
+        self.answers = 0
+        self._child = child
         # Our open requests whose answers are mended: id -> method; and what each may still report of its progress.
         self._methods: dict[str, str] = {}
         self._reports: dict[str, Allowance] = {}
         # What may still come before the next answer to our requests, and bytes received until now. One answer may have
         # the size of a message, and so may the messages before it.
         self._messages = allowed_messages()
-        self._bytes, self._received = allowed_bytes(2 * child.limits.message), child.received
+        self._bytes = allowed_bytes(2 * child.limits.message)
+        self._received = child.received
         # Requests of the server that were not answered yet.
-        self._unanswered, self._answered = 0, asyncio.Event()
+        self._unanswered = 0
+        self._answered = asyncio.Event()
 
     @asynccontextmanager
     async def over(self, wire: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
@@ -179,7 +185,8 @@ class _Exchange:
 
     def _count(self) -> None:
         """Ends a session with too many unsolicited messages."""
-        size, self._received = self._child.received - self._received, self._child.received
+        size = self._child.received - self._received
+        self._received = self._child.received
         if not self._messages.spend():
             excess = f"more messages unasked than {self._messages}"
         elif not self._bytes.spend(size):
@@ -210,7 +217,8 @@ class _Exchange:
         """Counts an answer to one of our requests, and repairs it."""
         asked = str(answer.id)
         self._reports.pop(asked, None)
-        if method := self._methods.pop(asked, ""):
+        method = self._methods.pop(asked, "")
+        if method:
             self._messages.refill()
             self._bytes.refill()
             self.answers += 1
@@ -238,7 +246,8 @@ class _Stream(ObjectStream[Any]):
     """One direction of a connection: each message passes through ``act``."""
 
     def __init__(self, inner: Any, act: Callable[..., Awaitable[Any]]) -> None:
-        self._inner, self._act = inner, partial(act, inner)
+        self._inner = inner
+        self._act = partial(act, inner)
 
     async def send(self, item: Any) -> None:
         await self._act(item)

@@ -81,22 +81,29 @@ class BoundedHttpClient(httpx2.AsyncClient):
             event_hooks={"response": [self._check]},
             **more,
         )
-        self.most, self.answers, self._tell = most, answers, tell
-        self.kind, self._fail, self._next = transport, fail, 0.0
+        self.most = most
+        self.answers = answers
+        self._tell = tell
+        self.kind = transport
+        self._fail = fail
+        self._next = 0.0
 
     async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
         """Sends a request; the client library lets nobody know of a message that did not arrive."""
         if request.method == "GET" and self.kind in ("http", "sse"):
-            wait, now = self._next - time.monotonic(), time.monotonic()
+            wait = self._next - time.monotonic()
+            now = time.monotonic()
             self._next = max(now, self._next) + _BETWEEN_STREAMS
             await asyncio.sleep(max(0.0, wait))
         if self.kind not in ("http", "sse"):
             return await super().send(request, **given)
         await request.aread()  # one that was redirected is still to be read
-        message, waited = _message_of(request), 0.0
+        message = _message_of(request)
+        waited = 0.0
         while True:
             response = await (self._posted if self.kind == "sse" and message else super().send)(request, **given)
-            if where := elsewhere(response):
+            where = elsewhere(response)
+            if where:
                 response.next_request = None
                 return await self._refused(response, message, misled(response, where))
             if not message or response.status_code < 400 or not await self._is_failure(response):
@@ -175,7 +182,8 @@ class _Body(httpx2.AsyncByteStream):
     """
 
     def __init__(self, client: BoundedHttpClient, response: httpx2.Response, asked: object) -> None:
-        self._inner, self._client = cast("httpx2.AsyncByteStream", response.stream), client
+        self._inner = cast("httpx2.AsyncByteStream", response.stream)
+        self._client = client
         self._asked = asked
         self._compressed = response.headers.get("content-encoding", "identity").strip().lower() not in ("", "identity")
         kind = response.headers.get("content-type", "").lower()
@@ -192,7 +200,9 @@ class _Body(httpx2.AsyncByteStream):
             yield piece
 
     async def _pieces(self) -> AsyncIterator[bytes]:
-        client, size, answers = self._client, 0, self._client.answers()
+        client = self._client
+        size = 0
+        answers = self._client.answers()
         events = allowed_messages()
         # One answer may have the size of a message, and so may the messages before it.
         streamed = allowed_bytes(client.most * (2 if client.kind != "a2a" else 1))

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp.types import JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
 
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.unicode import clean
 
 _LONGEST_ID = 256
 LARGE = 65_536

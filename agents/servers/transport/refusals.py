@@ -35,7 +35,8 @@ def retry_after(response: httpx2.Response) -> float | None:
 
 def told(response: httpx2.Response) -> str:
     """Describes an answer whose body was read: status, text and ``Retry-After``."""
-    said, text = f"it answers with status {status_of(response)}", response.text.strip()
+    said = f"it answers with status {status_of(response)}"
+    text = response.text.strip()
     if text:
         said += f": {text[:_LONGEST_TEXT]}"
     if "retry-after" in response.headers:
@@ -56,7 +57,8 @@ def elsewhere(response: httpx2.Response) -> str:
     A call is sent to its own address only, as it was shown: another host, path or query is another operation. A slash
     at the end of the path makes no difference, nor does TLS on the same host.
     """
-    there, here = response.next_request, response.request
+    there = response.next_request
+    here = response.request
     if there is None:
         return ""
     (path, _, query), (own, _, own_query) = (one.url.raw_path.partition(b"?") for one in (there, here))

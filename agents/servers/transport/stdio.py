@@ -28,17 +28,26 @@ from callsheet.agents.servers.transport.allowance import allowed_bytes, allowed_
 from callsheet.agents.servers.transport.messages import LARGE, parsed
 from callsheet.agents.servers.transport.program_files import Stamps, stamps_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 # Paths, not secrets. Behind a company's TLS proxy, uvx and npx cannot download without them.
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS")
-_UV, _NODE = "install it: pip install uv", "install Node.js"
+_UV = "install it: pip install uv"
+_NODE = "install Node.js"
 _CURES = {"uv": _UV, "uvx": _UV, "node": _NODE, "npx": _NODE}
-_MARK, _PROC = "CALLSHEET_SESSION", Path("/proc")
+_MARK = "CALLSHEET_SESSION"
+_PROC = Path("/proc")
 _LISTING = ("/bin/ps", "-E", "-A", "-ww", "-o", "pid=,ppid=,pgid=,state=,lstart=,command=")
-_TAIL, _BUFFER = 8_192, 65_536  # bytes
-_MOST_NOISE, _MOST_QUOTED, _LONGEST_QUOTE = 100, 3, 200
-_GRACE, _KILL_AFTER, _SETTLING, _HELD_OPEN, _POLL = 1.0, 1.0, 0.3, 0.2, 0.03
+_TAIL = 8_192
+_BUFFER = 65_536  # bytes
+_MOST_NOISE = 100
+_MOST_QUOTED = 3
+_LONGEST_QUOTE = 200
+_GRACE = 1.0
+_KILL_AFTER = 1.0
+_SETTLING = 0.3
+_HELD_OPEN = 0.2
+_POLL = 0.03
 
 
 def environment_of(server: ServerConfig) -> dict[str, str]:
@@ -50,7 +59,8 @@ def environment_of(server: ServerConfig) -> dict[str, str]:
 def program_of(command: str, environment: Mapping[str, str]) -> str:
     """Returns the path of a command's program, in ``PATH`` or beside this interpreter, where a venv has uvx."""
     for path in (environment.get("PATH"), sysconfig.get_path("scripts")):
-        if program := shutil.which(command, path=path):
+        program = shutil.which(command, path=path)
+        if program:
             return program
     first, *rest = command.split()[:4] or [""]
     cure = _CURES.get(command, "install it or correct the path")
@@ -76,7 +86,9 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
 
     def __init__(self, limits: Limits, on_end: Callable[[], None]) -> None:
         super().__init__(limit=_BUFFER, loop=asyncio.get_running_loop())
-        self.limits, self._on_end, self._mark = limits, on_end, uuid.uuid4().hex
+        self.limits = limits
+        self._on_end = on_end
+        self._mark = uuid.uuid4().hex
         self.transport: asyncio.SubprocessTransport
         self.environment: Mapping[str, str] = {}
         self.stamps: Stamps = frozenset()
@@ -86,8 +98,11 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         self._greeted = self._reads = False
         # Lines that are not the protocol: their number, and what may still come of them.
         self.received = self._noise = 0
-        self._lines, self._bytes = allowed_messages(), allowed_bytes(limits.message)
-        self._quoted, self._partial, self._said = list[bytes](), bytearray(), b""
+        self._lines = allowed_messages()
+        self._bytes = allowed_bytes(limits.message)
+        self._quoted = list[bytes]()
+        self._partial = bytearray()
+        self._said = b""
 
     @property
     def last_words(self) -> str:
@@ -112,7 +127,8 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
     @asynccontextmanager
     async def running(self, server: ServerConfig) -> AsyncIterator[Any]:
         """Starts the process and yields its streams of messages; leaving the block ends it with all that it started."""
-        self.environment, command = environment_of(server), server.command or ""
+        self.environment = environment_of(server)
+        command = server.command or ""
         environment = {**self.environment, _MARK: self._mark}
         # In a thread: it accesses the disk.
         program = await asyncio.to_thread(program_of, command, environment)
@@ -166,7 +182,8 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
                 continue
             *lines, rest = data.split(b"\n")
             for line in lines:
-                whole, self._partial = bytes(self._partial) + line, bytearray()
+                whole = bytes(self._partial) + line
+                self._partial = bytearray()
                 await self._deliver(whole)
                 await asyncio.sleep(0)  # other servers have their turn
             self._partial += rest
@@ -202,7 +219,8 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
 
     def _end(self, fault: Fault | None = None) -> None:
         if not (self.ended or self._stopping):
-            self.ended, self.fault = True, fault
+            self.ended = True
+            self.fault = fault
             self._incoming.close()
             self._on_end()
 
@@ -225,7 +243,8 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         if self.responsive:
             await self.settled(_GRACE)
         for number in (signal.SIGTERM, 9):
-            if not (members := ours(members)):
+            members = ours(members)
+            if not members:
                 break
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(leader, number)

@@ -15,15 +15,17 @@ from pydantic import ConfigDict, Field
 
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Name, Record, Tool
 from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.text.hidden import written_out
 from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.regular_files import read_regular
-from callsheet.graphs.text.sanitizing import DEEPEST, clean, encodable, written_out
+from callsheet.graphs.text.unicode import DEEPEST, clean, encodable
 
 _LARGEST_ENV = 1_000_000
 _NOT_BREAK = re.compile(r"[^\n]")
 _STRING = r'("(?:[^"\\]|\\.)*")'
-_COMMENT, _TRAILING = linear(rf"(?s){_STRING}|//[^\n]*|/\*.*?\*/"), linear(rf"(?s){_STRING}|,(\s*[\]}}])")
+_COMMENT = linear(rf"(?s){_STRING}|//[^\n]*|/\*.*?\*/")
+_TRAILING = linear(rf"(?s){_STRING}|,(\s*[\]}}])")
 
 
 def read_json(path: Path) -> Any:
@@ -180,8 +182,11 @@ def _loader() -> Any:
     return Loader
 
 
-_LONGEST_NAME, _LONGEST_LIST = 1_024, 1_000
-NOT_CALLABLE, UNREAD, AMBIGUOUS = "not_callable", "unread", "ambiguous"
+_LONGEST_NAME = 1_024
+_LONGEST_LIST = 1_000
+NOT_CALLABLE = "not_callable"
+UNREAD = "unread"
+AMBIGUOUS = "ambiguous"
 """Kinds of problems that leave nothing out.
 
 These are: tools that nobody knows where to call, settings without effect, and names that several tools have.
@@ -399,7 +404,8 @@ def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple
     Raises:
         CatalogError: An entry does not have the published format.
     """
-    agents, problems = list[Agent](), list[Problem]()
+    agents = list[Agent]()
+    problems = list[Problem]()
     for position, entry in enumerate(entries, 1):
         if not isinstance(entry, dict) or not isinstance(entry.get("tools"), dict):
             raise CatalogError(f"{where}: entry {position} is not an object with 'tools' by server name")

@@ -68,13 +68,15 @@ def list_of(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-_MOST_HOPS, _LONGEST = 10, 200
+_MOST_HOPS = 10
+_LONGEST = 200
 
 Direction = Literal["readOnly", "writeOnly"]
 """Properties with this mark are left out: ``readOnly`` of a request, ``writeOnly`` of a response."""
 _DEPTHS = (3, 2, 1)
 _DEEPEST = 40
-_MOST_NAMES, _MOST_SUBTYPES = 12, 50
+_MOST_NAMES = 12
+_MOST_SUBTYPES = 50
 _COMPOSED = frozenset("$ref properties items allOf oneOf anyOf additionalProperties".split())
 _OPEN = frozenset(("discriminator", "patternProperties"))
 """Keywords by which a schema may have further properties, as those of subtypes, whatever ``additionalProperties``."""

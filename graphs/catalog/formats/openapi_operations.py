@@ -14,7 +14,8 @@ from callsheet.graphs.catalog.formats.openapi_documents import Document, list_of
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.json_schema import JsonObject
-from callsheet.graphs.text.sanitizing import counted, encodable, storable
+from callsheet.graphs.text.messages import counted
+from callsheet.graphs.text.unicode import encodable, storable
 
 META = "callsheet/http"
 """Where in ``_meta`` of a tool's definition this is."""
@@ -55,7 +56,8 @@ class HttpCall(Record):
 
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
-_INPUTS, _OUTPUTS = 150, 50
+_INPUTS = 150
+_OUTPUTS = 50
 """Subschemas of the schema of the arguments, and of that of a result."""
 _LONGEST_NAME = 64
 _NO_WORD = re.compile(r"\W")

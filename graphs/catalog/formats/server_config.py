@@ -18,9 +18,12 @@ from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.regex import linear
-from callsheet.graphs.text.sanitizing import clean
+from callsheet.graphs.text.unicode import clean
 
-A2A, OPENAPI, TOOLKIT, KEY = "a2a", "openapi", "toolkit", "documents"
+A2A = "a2a"
+OPENAPI = "openapi"
+TOOLKIT = "toolkit"
+KEY = "documents"
 ROOTS = ("mcpServers", "servers", "context_servers")
 """The keys under which most clients, VS Code and Zed write their servers."""
 _VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{([^}]+)\}")
@@ -28,7 +31,8 @@ _FOREIGN = linear(r"(?:\w+ )?(?:\$[A-Za-z_]\w*|%\w+%|\{env:\w+\})")
 _HTTP = ("http", "streamable-http", "streamable_http", "streamableHttp")
 _TRANSPORTS = {"stdio": "stdio", "local": "stdio", "sse": "sse", **dict.fromkeys(_HTTP, "http")}
 _URLS = ("url", "serverUrl", "httpUrl")
-_ONLY, _WITHOUT = ("includeTools", "tools"), ("excludeTools", "disabledTools")
+_ONLY = ("includeTools", "tools")
+_WITHOUT = ("excludeTools", "disabledTools")
 # The keys of an entry: of every kind, of a server by its transport, and of the kinds that only Callsheet knows.
 _SHARED = frozenset({"description", "callsheet", "disabled", "enabled", *_ONLY, *_WITHOUT})
 _STDIO = frozenset({"type", "transport", "command", "args", "env", "envFile", "cwd"})

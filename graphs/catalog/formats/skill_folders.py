@@ -15,8 +15,9 @@ from typing import Any
 from callsheet.graphs.catalog.formats.manifests import UNREAD, BoundError, Problem, read_yaml
 from callsheet.graphs.catalog.model import Skill
 from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.regular_files import read_regular
-from callsheet.graphs.text.sanitizing import clean, shown
+from callsheet.graphs.text.unicode import clean
 
 _SKILL_FILE = "[sS][kK][iI][lL][lL].[mM][dD]"
 _LARGEST = 500_000

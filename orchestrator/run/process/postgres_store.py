@@ -22,11 +22,17 @@ if TYPE_CHECKING:
     from langgraph.store.base import Item
     from psycopg import Connection
 
-FILES, VERSIONS = ("callsheet", "files"), ("callsheet", "versions")
+FILES = ("callsheet", "files")
+VERSIONS = ("callsheet", "versions")
 """Namespaces of files by name, and of the version key ``catalog``."""
-_OF_CATALOG, _SCHEMA = ("pins/", "listings/"), re.compile("[a-z_][a-z0-9_]{0,39}")
-_LOCK_SECONDS, _LOOK_SECONDS, _IDLE_SECONDS, _RETRY_SECONDS = 30.0, 0.02, 1.0, 2.0
-_RECENT, _UNREACHABLE_SECONDS = 1.0, 30.0
+_OF_CATALOG = ("pins/", "listings/")
+_SCHEMA = re.compile("[a-z_][a-z0-9_]{0,39}")
+_LOCK_SECONDS = 30.0
+_LOOK_SECONDS = 0.02
+_IDLE_SECONDS = 1.0
+_RETRY_SECONDS = 2.0
+_RECENT = 1.0
+_UNREACHABLE_SECONDS = 30.0
 _LOCK: LiteralString = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
 _UNLOCK: LiteralString = "SELECT pg_advisory_unlock(hashtextextended(%s, 0))"
 _VALID = "a store is postgresql://user:password@host/database[?schema=name], the name in lower case, signs escaped"
@@ -67,7 +73,8 @@ class PostgresFiles:
             raise SettingsError(_VALID) from None  # its message may show a part of the password
         self._password = str(known.get("password") or "")
         self._name = f"{known.get('host', 'localhost')}/{known.get('dbname', '')}, schema {self._schema}"
-        self._inherited, self._failed = list[object](), (-_RETRY_SECONDS, "")
+        self._inherited = list[object]()
+        self._failed = (-_RETRY_SECONDS, "")
         self._opened: Connection[Any] | None = None
         self._versions: dict[str, tuple[float, tuple[float, ...] | None]] = {}  # and until when they hold
         self._begin()
@@ -80,7 +87,8 @@ class PostgresFiles:
 
     def read(self, name: str) -> bytes:
         """As in ``SharedStore``, like all the others; a ``StoreError`` if the database does not answer, or refuses."""
-        if (item := self._get(FILES, name)) is None:
+        item = self._get(FILES, name)
+        if item is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", f"{SHARED}{name}")
         return str(item.value["text"]).encode()
 
@@ -105,7 +113,8 @@ class PostgresFiles:
             when = time.monotonic() + _UNREACHABLE_SECONDS
             with suppress(OSError):
                 item = self._get(FILES, name)
-                when, version = time.monotonic() + _RECENT, None if item is None else (item.updated_at.timestamp(),)
+                when = time.monotonic() + _RECENT
+                version = None if item is None else (item.updated_at.timestamp(),)
             self._versions[name] = when, version
         return version
 

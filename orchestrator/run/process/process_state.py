@@ -21,8 +21,11 @@ from callsheet.retrievers import AgentGraphRetriever
 
 _LOCK = threading.Lock()
 _LOG = logging.getLogger("callsheet")
-_LOOK_SECONDS, _LONGEST_PAUSE, _CALM = 2.0, 60.0, 3
-_LOOK_AGAIN, _LONGEST_LOOK = 60.0, 3_600.0
+_LOOK_SECONDS = 2.0
+_LONGEST_PAUSE = 60.0
+_CALM = 3
+_LOOK_AGAIN = 60.0
+_LONGEST_LOOK = 3_600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +57,11 @@ def _opened() -> Served:
     for problem in loaded.problems:
         _LOG.warning("%s: %s", problem.word, shown(str(problem)))
     retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=environment.embeddings, index=environment.index)
-    registry, read = ToolRegistry.from_catalog(loaded), partial(load, *environment.catalog)
+    registry = ToolRegistry.from_catalog(loaded)
+    read = partial(load, *environment.catalog)
     ServerUpdates(registry, read, seconds=environment.sync_seconds, anew=bool(loaded.remembered))
-    if (store := shared_store()) is not None:
+    store = shared_store()
+    if store is not None:
         follow_store(store, registry, read)
     return Served(loaded, retriever, registry, read)
 
@@ -94,7 +99,8 @@ class CatalogSync:
     def _catch_up(self) -> None:
         while True:
             with self._lock:
-                loaded, self._waiting = self._waiting, None
+                loaded = self._waiting
+                self._waiting = None
                 if loaded is None:
                     self._thread = None
                     return
@@ -130,7 +136,9 @@ class ServerUpdates:
         due: bool = False,
         anew: bool = False,
     ) -> None:
-        self._registry, self._read, self._seconds = registry, read, seconds
+        self._registry = registry
+        self._read = read
+        self._seconds = seconds
         self.complete = threading.Event()
         self.stop = _in_background(lambda stop: self._run(stop, due=due, anew=anew))
 
@@ -172,14 +180,19 @@ def follow_store(store: SharedStore, registry: ToolRegistry, read: Callable[[], 
     """
 
     def again(stop: threading.Event) -> None:
-        seen, changes, pause, warned = None, 0, 0.0, False
+        seen = None
+        changes = 0
+        pause = 0.0
+        warned = False
         while not stop.wait(pause):
             try:
-                version, warned = store.catalog_version(), False
+                version = store.catalog_version()
+                warned = False
             except CallsheetError as error:
                 if not warned:
                     _LOG.warning("changes by other processes are not seen: %s", error)
-                version, warned = seen, True
+                version = seen
+                warned = True
             changes = changes + 1 if version != seen and _reload(registry, read) else 0
             seen = version if changes else seen
             # A server that says something else each time must not keep all machines busy.

@@ -31,7 +31,7 @@ from callsheet.graphs import (
     told,
     used_by,
 )
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.server.page_requests import Parameters
 from callsheet.orchestrator.server.visible_catalog import Json, NodeName, VisibleCatalog, fit, shown_line, shown_text
 from callsheet.retrievers import Evidence, PickedTool, Selection, explain_tool
@@ -85,9 +85,11 @@ def node(visible: VisibleCatalog, given: Id) -> Json:
     Raises:
         UnknownNameError: There is none with this id, or it is hidden from the user.
     """
-    if (tool := visible.catalog.tools.get(given.id)) is not None:
+    tool = visible.catalog.tools.get(given.id)
+    if tool is not None:
         return _tool(visible, tool)
-    if (skill := visible.catalog.skills_by_id.get(given.id)) is not None:
+    skill = visible.catalog.skills_by_id.get(given.id)
+    if skill is not None:
         return _skill(visible, skill)
     return _agent(visible, visible.catalog.agent(given.id))
 
@@ -123,7 +125,8 @@ def capability(visible: VisibleCatalog, given: Id) -> Json:
 
 
 def _tool(visible: VisibleCatalog, tool: Tool) -> Json:
-    graph, known = visible.knowledge.graph, visible.knowledge.capabilities
+    graph = visible.knowledge.graph
+    known = visible.knowledge.capabilities
     outgoing = [_edge(visible, edge.tool, edge) for edge in needs(graph, tool.id)]
     incoming = [_edge(visible, other, edge) for other, edge in needed_by(graph, tool.id)]
     incoming += [neighbour(visible, skill, "ti", "names it") for skill in used_by(graph, tool.id)]
@@ -161,7 +164,8 @@ def _skill(visible: VisibleCatalog, skill: Skill) -> Json:
 
 
 def _agent(visible: VisibleCatalog, agent: Agent) -> Json:
-    graph, known = visible.knowledge.graph, visible.knowledge.capabilities
+    graph = visible.knowledge.graph
+    known = visible.knowledge.capabilities
     outgoing = Counter(owner(graph, edge.tool) for tool in agent.tools for edge in needs(graph, tool.id))
     incoming = Counter(owner(graph, other) for tool in agent.tools for other, _ in needed_by(graph, tool.id))
     since = shown_line(visible.registry.loaded.down.get(agent.id, ""))
@@ -287,7 +291,9 @@ def search(visible: VisibleCatalog, given: Query) -> Json:
     and ``cut`` the tools that were left out.
     """
     selection = visible.retriever.select(given.q, agents=given.agents, tools=given.tools, equip=True)
-    link, trace, judged = visible.link, selection.trace, selection.decision.summary if selection.decision else ""
+    link = visible.link
+    trace = selection.trace
+    judged = selection.decision.summary if selection.decision else ""
     evidence = {node.id: node for node in trace.nodes}
     measures = ("score", "cosine", "cosine_rank", "words", "words_rank", "use")
     return {
@@ -353,7 +359,8 @@ def catalog_map(visible: VisibleCatalog) -> Json:
     needed one, and its origin (0 declared or reviewed, 1 inferred, 2 observed); a skill its id and the numbers of the
     tools that it names. ``labels`` are of ids that are displayed otherwise than they are.
     """
-    catalog, select = visible.catalog, visible.retriever.select
+    catalog = visible.catalog
+    select = visible.retriever.select
     works = examples(catalog, visible.registry, lambda text: [tool.id for tool in select(text, skills=0).tools])
     number_of = {agent.id: number for number, agent in enumerate(catalog.agents)}
     tools = {tool: number for number, tool in enumerate(catalog.tools)}

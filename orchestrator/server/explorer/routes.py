@@ -25,8 +25,9 @@ from callsheet.orchestrator.server.explorer import node_details
 from callsheet.orchestrator.server.page_requests import HEADERS, Endpoint, Parameters, RefusedError, check_key
 from callsheet.orchestrator.server.request_guard import gate
 from callsheet.orchestrator.server.review import AskedPart, ReviewRoutes
-from callsheet.orchestrator.server.runs.run_routes import RunChecks, Runs, run_endpoints
-from callsheet.orchestrator.server.runs.server_runs import ServerRuns
+from callsheet.orchestrator.server.runs.run_checks import RunChecks
+from callsheet.orchestrator.server.runs.run_routes import run_endpoints
+from callsheet.orchestrator.server.runs.runs import Runs
 from callsheet.orchestrator.server.visible_catalog import Site, VisibleCatalog
 
 ROOT = "/callsheet"
@@ -73,8 +74,10 @@ def create_explorer(
     posts: dict[str, Endpoint] = {"decide": review.decide}
     if runs is not None:
         reading, doing = run_endpoints(runs)
-        gets, posts = gets | reading, posts | doing
-    middleware, open_routes = gate(hosts, origins), list[Route]()
+        gets = gets | reading
+        posts = posts | doing
+    middleware = gate(hosts, origins)
+    open_routes = list[Route]()
     if authenticated:
         from callsheet.orchestrator.server import sign_in  # the import takes a second
 
@@ -162,7 +165,9 @@ class _Public:
     """Answers some routes before authentication: a browser cannot sign in without the page."""
 
     def __init__(self, app: ASGIApp, routes: Sequence[Route]) -> None:
-        self._app, self._routes, self._router = app, routes, Router(routes, redirect_slashes=False)
+        self._app = app
+        self._routes = routes
+        self._router = Router(routes, redirect_slashes=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         public = scope["type"] == "http" and any(route.matches(scope)[0] is Match.FULL for route in self._routes)
@@ -196,7 +201,7 @@ def _guarded(site: Site, endpoint: Endpoint, everybody: User | None, key: str) -
 
 def _metrics(runs: Runs | None) -> Endpoint:
     async def metrics(visible: VisibleCatalog, request: Request) -> Response:
-        waiting = await runs.waiting(request) if isinstance(runs, ServerRuns) else None
+        waiting = await runs.backend.waiting(request) if runs else None
         text = await run_in_threadpool(exposition, visible.may_see, visible.registry.unavailable(), waiting)
         return Response(text, media_type=MEDIA_TYPE, headers=HEADERS)
 

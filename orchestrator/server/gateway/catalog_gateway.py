@@ -41,7 +41,8 @@ from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import one_line, tool_in_full
 from callsheet.retrievers.roster import Roster, found_lines, list_tools, roster
 
-MOST_READ, MOST_WAITING = 10, 100
+MOST_READ = 10
+MOST_WAITING = 100
 SERVER_QUESTION = "server_question"
 _MOST_FOUND = 3
 _AGENTS_TOKENS = 1_000
@@ -92,7 +93,8 @@ class CatalogResources:
 
     def catalog(self, user: User) -> Catalog:
         """Returns what a user may see."""
-        whole, policy = self.registry.catalog, self.registry.policy
+        whole = self.registry.catalog
+        policy = self.registry.policy
         return policy.view(whole, user).catalog if policy else whole
 
     def find(self, query: str, user: User) -> list[Tool]:
@@ -178,7 +180,8 @@ class QuestionRelay:
 
     async def answer(self, waiting_id: str, answer: Mapping[str, Any], user: User) -> Answer:
         """Answers a question as of ``waiting``; returns the answer of the call, or the next question."""
-        waiting, running = self.waiting(waiting_id, user), self._open.pop(waiting_id)
+        waiting = self.waiting(waiting_id, user)
+        running = self._open.pop(waiting_id)
         running.progress = PROGRESS.get()
         if not waiting.reply.done():
             waiting.reply.set_result(dict(answer))
@@ -236,16 +239,19 @@ class Gateway:
     def __init__(
         self, retriever: AgentGraphRetriever, registry: ToolRegistry, *, approval: ApprovalPolicy = "ask"
     ) -> None:
-        self._retriever, self.registry = retriever, registry
+        self._retriever = retriever
+        self.registry = registry
         self._approval: ApprovalPolicy = approval
-        self.relay, self._saver = QuestionRelay(), InMemorySaver()
+        self.relay = QuestionRelay()
+        self._saver = InMemorySaver()
         workflow = StateGraph(_State, context_schema=_Call)
         workflow.add_node("call", _call)
         workflow.add_edge(START, "call")
         workflow.add_edge("call", END)
         self._app = workflow.compile(checkpointer=self._saver, name="gateway")
         self.resources = CatalogResources(registry, retriever)
-        self._sync, self._until = CatalogSync(retriever, registry), time.monotonic() + LATE
+        self._sync = CatalogSync(retriever, registry)
+        self._until = time.monotonic() + LATE
 
     async def ready(self) -> None:
         """Waits for servers that have never answered, and until searches know them: for ten seconds from the start."""
@@ -275,7 +281,8 @@ class Gateway:
         unique = list(dict.fromkeys(names))
         if not 0 < len(unique) <= MOST_READ:
             raise SettingsError(f"give 1 to {MOST_READ} ids, not {len(unique)}")
-        tools, resources = self.catalog(caller), self.resources.catalog(caller.user)
+        tools = self.catalog(caller)
+        resources = self.resources.catalog(caller.user)
         beside = [one for one in unique if self.is_resource(one)]
         named = named_tools(tools, [one for one in unique if one not in beside])
         if named.unknown:
@@ -296,7 +303,8 @@ class Gateway:
 
     def common_roster(self) -> Roster | None:
         """Returns the roster for text that all clients are sent; None if the policy shows users different tools."""
-        policy, catalog = self.registry.policy, self.registry.catalog
+        policy = self.registry.policy
+        catalog = self.registry.catalog
         if policy is None:
             return roster(catalog)
         return None if policy.groups or policy.users else roster(policy.view(catalog, User()).catalog)
@@ -356,7 +364,8 @@ class Gateway:
         try:
             while True:
                 state = await self._app.ainvoke(given, config, context=context)
-                if not (asked := state.get("__interrupt__")):
+                asked = state.get("__interrupt__")
+                if not asked:
                     answer: ToolMessage = state["answer"]
                     return answer
                 given = Command(resume=await ask(asked[0].value))
@@ -388,6 +397,7 @@ def _unknown(name: str, near: Sequence[str]) -> str:
 
 
 def _in_full(catalog: Catalog, one: str) -> dict[str, Any]:
-    if (skill := catalog.skills_by_id.get(one)) is not None:
+    skill = catalog.skills_by_id.get(one)
+    if skill is not None:
         return {"id": skill.id, "text": shown(skill.text, most=None), "tools": list(skill.tools)}
     return tool_in_full(catalog.tool(one))

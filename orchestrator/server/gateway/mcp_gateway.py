@@ -33,7 +33,7 @@ from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.calls.question_text import shown_text
 from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
 from callsheet.graphs import CallsheetError, Loaded, SettingsError, User, shown
-from callsheet.graphs.text.sanitizing import counted, error_lines
+from callsheet.graphs.text.messages import counted, error_lines
 from callsheet.orchestrator.run.run_metrics import count_call
 from callsheet.orchestrator.server.gateway.catalog_gateway import (
     MOST_READ,
@@ -129,7 +129,8 @@ class _Listener:
     """The roster that the client was sent last."""
 
     def __init__(self, user: str) -> None:
-        self.user, self._changes = user, InMemorySubscriptionBus()
+        self.user = user
+        self._changes = InMemorySubscriptionBus()
         self.subscriptions = ListenHandler(self._changes)  # one a session, as it bounds their number
 
     async def changed(self) -> None:
@@ -155,7 +156,10 @@ class GatewayServer:
     """
 
     def __init__(self, gateway: Gateway, identify: Identify, *, ask: Ask | None = None) -> None:
-        self._gateway, self._identify, self._ask, self.registry = gateway, identify, ask, gateway.registry
+        self._gateway = gateway
+        self._identify = identify
+        self._ask = ask
+        self.registry = gateway.registry
         self._listeners: dict[str, _Listener] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._own: dict[str, type[_Arguments]] = {
@@ -192,7 +196,8 @@ class GatewayServer:
     def _caller(self, context: Context) -> Caller:
         caller = replace(self._identify(context), asks=can_ask(context.session.client_capabilities))
         listener = self._listeners.pop(caller.session, None) or _Listener(caller.user.id)
-        listener.session, listener.loop = context.session, asyncio.get_running_loop()
+        listener.session = context.session
+        listener.loop = asyncio.get_running_loop()
         self._listeners[caller.session] = listener
         if len(self._listeners) > _MOST_LISTENERS:
             # Of the user with the most sessions: nobody ends those of others by opening many.
@@ -209,7 +214,8 @@ class GatewayServer:
 
     def _catalog_changed(self, loaded: Loaded) -> None:
         """Tells all clients if tools, resources or prompts have changed; called from any thread."""
-        before, self._known = self._known, _offered(loaded)
+        before = self._known
+        self._known = _offered(loaded)
         self.server.instructions = _instructions(self._gateway)
         for name, listener in list(self._listeners.items()) if self._known != before else ():
             if listener.loop.is_closed():
@@ -252,7 +258,8 @@ class GatewayServer:
 
     async def _names(self, caller: Caller) -> str:
         """Returns the names of all tools, if they fit and the session was not sent them before; otherwise empty."""
-        seen, listener = await asyncio.to_thread(self._gateway.roster, caller), self._listeners[caller.session]
+        seen = await asyncio.to_thread(self._gateway.roster, caller)
+        listener = self._listeners[caller.session]
         if not seen.whole or listener.told == seen.text:
             return ""
         listener.told = seen.text
@@ -299,7 +306,8 @@ def _offered(loaded: Loaded) -> tuple[object, object]:
 
 def _instructions(gateway: Gateway) -> str:
     """What a client is told at first: the number of tools, and their names, if they fit and all users see the same."""
-    catalog, seen = gateway.registry.catalog, gateway.common_roster()
+    catalog = gateway.registry.catalog
+    seen = gateway.common_roster()
     counts = {"tools": counted(len(catalog.tools), "tool"), "agents": counted(len(catalog.agents), "agent")}
     told = _INSTRUCTIONS.format(**counts)
     return f"{told}\n\n{_roster_text(seen)}" if seen and seen.whole and seen.text else told
@@ -318,7 +326,8 @@ async def _elicited(waiting: Waiting, context: Context, caller: Caller) -> types
         SettingsError: The call needs approval, and the client cannot ask.
     """
     if not can_ask(context.session.client_capabilities):
-        if why := refusal(waiting, caller.user):
+        why = refusal(waiting, caller.user)
+        if why:
             raise SettingsError(why)
         return None
     form = form_of(waiting)

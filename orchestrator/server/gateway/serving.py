@@ -88,7 +88,8 @@ def http_app(
     """
     auth = None
     if tokens is not None:
-        own, named = _address("--url", url), _address("--issuer", issuer) if issuer else None
+        own = _address("--url", url)
+        named = _address("--issuer", issuer) if issuer else None
         resource = own if named else None
         auth = AuthSettings(issuer_url=named or own, resource_server_url=resource, validate_token_resource=False)
     serve_at(url.removesuffix(PATH))
@@ -196,7 +197,8 @@ class TokenFile:
             first = error.errors(include_input=False)[0]
             where = ".".join(map(str, first["loc"])) or "the file"
             raise SettingsError(f"the file of tokens {self._file}: {where}: {first['msg']}") from error
-        self._users, self._stamp = {entry.sha256: entry for entry in entries.tokens}, stamp
+        self._users = {entry.sha256: entry for entry in entries.tokens}
+        self._stamp = stamp
 
 
 class IssuedTokens:
@@ -215,7 +217,8 @@ class IssuedTokens:
             import jwt  # noqa: F401
         except ImportError as error:
             raise SettingsError(f"--issuer {needs_extra('sign-in')}") from error
-        self._issuer, self._audience = issuer, audience
+        self._issuer = issuer
+        self._audience = audience
         self._keys: jwt.PyJWKClient | None = None
         self._limiter = CapacityLimiter(4)  # a slow server must not hold all threads of the gateway
 

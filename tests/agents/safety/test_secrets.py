@@ -18,7 +18,9 @@ from callsheet.agents.safety.secrets import (
     of_server,
 )
 from callsheet.graphs import ServerConfig
-from callsheet.graphs.text.sanitizing import clean, masked, secrets_in, visible
+from callsheet.graphs.text.credentials import masked, secrets_in
+from callsheet.graphs.text.hidden import visible
+from callsheet.graphs.text.unicode import clean
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

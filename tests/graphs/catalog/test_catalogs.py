@@ -27,7 +27,7 @@ from callsheet.graphs import (
 from fuzzing import fuzzed
 
 
-def test_a_tool_is_known_by_its_agent_and_name() -> None:
+def test_a_tool_is_identified_by_its_agent_and_name() -> None:
     twins = Catalog(agents=tuple(Agent(id=a, tools=(Tool(agent=a, name="read"),)) for a in ("files", "mail")))
     assert list(twins.tools) == ["files/read", "mail/read"]
 
@@ -89,7 +89,7 @@ def test_only_the_two_direct_kinds_are_direct() -> None:
     assert {kind.value for kind in DependencyKind if kind.direct} == {"tool_directly", "parameter_directly"}
 
 
-def test_parameters_are_read_off_the_schema() -> None:
+def test_parameters_come_from_the_input_schema() -> None:
     schema = {
         "properties": {
             "to": {"type": "string", "enum": ["m", "km"], "description": "Unit."},
@@ -158,7 +158,7 @@ def test_a_folder_without_a_manifest_says_what_it_should_hold_or_the_first_reaso
         load(tmp_path)
 
 
-def test_half_of_toollinkos_names_the_missing_file(tmp_path: Path) -> None:
+def test_one_of_the_two_toollinkos_files_alone_is_refused(tmp_path: Path) -> None:
     (tmp_path / "core_tools.json").write_text("[]")
     with pytest.raises(CatalogError, match=r"regular_tools\.json: cannot be read: No such file"):
         load(tmp_path / "core_tools.json")
@@ -167,7 +167,7 @@ def test_half_of_toollinkos_names_the_missing_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "tools", [{"a": 1}, [3], [{"name": "x", "depends_on": [{"name": "y"}]}], [{"name": "x", "parameters": [{}]}]]
 )
-def test_toollinkos_of_another_form(tmp_path: Path, tools: Any) -> None:
+def test_a_toollinkos_file_of_another_form_is_refused(tmp_path: Path, tools: Any) -> None:
     (tmp_path / "core_tools.json").write_text("[]")
     (tmp_path / "regular_tools.json").write_text(json.dumps(tools))
     with pytest.raises(CatalogError, match=r"entry 1 of ToolLinkOS's tools does not have the published format"):
@@ -271,7 +271,7 @@ def test_entries_that_are_the_same_are_one_and_no_schema_means_no_parameters(tmp
     assert loaded.catalog.tool("a/x").input_schema == {"type": "object", "properties": {}}
 
 
-def test_livemcpbench(tmp_path: Path) -> None:
+def test_the_published_file_of_livemcpbench_is_read(tmp_path: Path) -> None:
     listing = {
         "weather-mcp": {"tools": [entry("forecast", description="Forecast.")]},
         "rain-mcp": {"tools": [entry("forecast")]},
@@ -285,7 +285,7 @@ def test_livemcpbench(tmp_path: Path) -> None:
         assert (agent.name, agent.description, agent.category) == ("Weather", "Sky.", "Lifestyle")
 
 
-def test_toollinkos(tmp_path: Path) -> None:
+def test_the_published_files_of_toollinkos_are_read(tmp_path: Path) -> None:
     core = [{"name": "get_user", "description": "Who.", "parameters": [], "depends_on": [], "func_type": "core"}]
     edges = [
         {"name": "get_user", "dependence_type": "TOOL_DIRECTLY_DEPENDS_ON", "reason": "Whose."},
@@ -307,9 +307,9 @@ def test_toollinkos(tmp_path: Path) -> None:
         assert catalog.tool("toollinkos/get_user").core
 
 
-@pytest.mark.parametrize("content", [[], {"mcpServers": {}}])
-def test_a_file_of_nothing_is_an_empty_catalog(tmp_path: Path, content: object) -> None:
-    assert load(write(tmp_path / "tools.json", content)).catalog == Catalog()
+def test_an_empty_list_of_servers_is_an_empty_catalog(tmp_path: Path) -> None:
+    for content in ([], {"mcpServers": {}}):
+        assert load(write(tmp_path / "tools.json", content)).catalog == Catalog()
 
 
 def test_several_sources_are_joined_in_order(tmp_path: Path, catalog: Catalog) -> None:
@@ -327,20 +327,19 @@ def test_dependencies_may_cross_sources() -> None:
     assert [edge.tool for edge in loaded.catalog.tool("a/x").depends_on] == ["b/y"]
 
 
-@pytest.mark.parametrize(
-    ("tool", "other"), [("b/ok", "a/b"), ("b", "a/b"), ("b/c/ok", "a/b"), ("io/ok", "a/io"), ("ok", "skills/ok")]
-)
-def test_a_tool_whose_id_belongs_to_another_node_is_left_out_alone(tool: str, other: str) -> None:
-    agent = other.partition("/")[0]
-    invading, _ = agent_from_listing(agent, [entry(tool), entry("fine")])
-    own, _ = agent_from_listing(other if agent == "a" else "web", [entry("ok"), entry("get")])
-    loaded = load(SourceCatalog((invading, own), skills=() if agent == "a" else (Skill(name="ok"),)))
-    assert list(loaded.catalog.tools) == [f"{agent}/fine", *(one.id for one in own.tools)]
-    (problem,) = loaded.problems
-    assert str(problem) == f"{agent}: tool {tool!r} is left out: '{agent}/{tool}' belongs to {other!r} by its name"
+def test_a_tool_whose_id_belongs_to_another_node_is_left_out_alone() -> None:
+    cases = [("b/ok", "a/b"), ("b", "a/b"), ("b/c/ok", "a/b"), ("io/ok", "a/io"), ("ok", "skills/ok")]
+    for tool, other in cases:
+        agent = other.partition("/")[0]
+        invading, _ = agent_from_listing(agent, [entry(tool), entry("fine")])
+        own, _ = agent_from_listing(other if agent == "a" else "web", [entry("ok"), entry("get")])
+        loaded = load(SourceCatalog((invading, own), skills=() if agent == "a" else (Skill(name="ok"),)))
+        assert list(loaded.catalog.tools) == [f"{agent}/fine", *(one.id for one in own.tools)]
+        (problem,) = loaded.problems
+        assert str(problem) == f"{agent}: tool {tool!r} is left out: '{agent}/{tool}' belongs to {other!r} by its name"
 
 
-def test_slashes_in_names_harm_nobody() -> None:
+def test_slashes_in_names_keep_ids_apart() -> None:
     a, _ = agent_from_listing("a", [entry("b/ok"), entry("c/d/e")])
     b, _ = agent_from_listing("io.github.b/c", [entry("ok"), entry("files/read")])
     loaded = load(SourceCatalog((a, b)))
@@ -348,7 +347,7 @@ def test_slashes_in_names_harm_nobody() -> None:
     assert list(loaded.catalog.tools) == ["a/b/ok", "a/c/d/e", "io.github.b/c/ok", "io.github.b/c/files/read"]
 
 
-def test_the_mark_of_a_windows_editor_is_passed_over_and_lone_surrogates_are_replaced(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_skipped_and_lone_surrogates_are_replaced(tmp_path: Path) -> None:
     text = (
         "\ufeff"
         + r'{"name": "a\ud800", "tools": [{"name": "x\udfff", "inputSchema": {"properties": {"p\ud800": {}}}}]}'
@@ -403,7 +402,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @fuzzed(8)
 @given(data=st.data())
-def test_what_is_dumped_is_loaded_back_unchanged(data: st.DataObject, strategies: Any, place: Path) -> None:
+def test_a_dumped_catalog_is_loaded_back_unchanged(data: st.DataObject, strategies: Any, place: Path) -> None:
     catalog = data.draw(strategies.catalogs())
     place.write_text(dump(catalog), encoding="utf-8", newline="")
     loaded = load(place)

@@ -35,22 +35,20 @@ def answer(schema: Any, status: str = "200") -> dict[str, Any]:
     return {"responses": {status: {"content": {"application/json": {"schema": schema}}}}}
 
 
-@pytest.mark.parametrize(
-    ("operation", "text"),
-    [
+def test_the_text_is_summary_and_description() -> None:
+    cases = [
         ({"summary": "Tell it.", "description": "Tell it. At once."}, "Tell it. At once."),
         ({"summary": "Tell it.", "description": "At once."}, "Tell it.\nAt once."),
         ({"summary": " Tell it. "}, "Tell it."),
         ({}, ""),
-    ],
-)
-def test_the_text_is_summary_and_description(operation: dict[str, Any], text: str) -> None:
-    assert read(operation)["description"] == text
+    ]
+    for operation, text in cases:
+        assert read(operation)["description"] == text
 
 
-@pytest.mark.parametrize(("given", "marked"), [(True, True), (False, False), ("yes", False)])
-def test_a_deprecated_operation_is_marked(given: Any, marked: bool) -> None:
-    assert ("deprecated" in read({"deprecated": given})["annotations"]) is marked
+def test_a_deprecated_operation_is_marked() -> None:
+    for given, marked in ((True, True), (False, False), ("yes", False)):
+        assert ("deprecated" in read({"deprecated": given})["annotations"]) is marked
 
 
 def test_a_name_is_the_operation_id_or_method_and_path() -> None:
@@ -66,30 +64,34 @@ def test_a_name_is_the_operation_id_or_method_and_path() -> None:
     assert names == ["read_item", "read_item_v2_items__item_id__get", "get_get"], "each is told apart"
 
 
-@pytest.mark.parametrize(
-    ("schema", "expected"),
-    [
+def test_schemas_of_both_versions_become_json_schema() -> None:
+    cases = [
         ({"type": "string", "nullable": True, "enum": ["a"]}, {"type": ["string", "null"], "enum": ["a", None]}),
         ({"type": "integer", "minimum": 1, "exclusiveMinimum": True}, {"type": "integer", "exclusiveMinimum": 1}),
         ({"type": "integer", "minimum": 1, "exclusiveMinimum": False}, {"type": "integer", "minimum": 1}),
         ({"type": ["string", "null"], "const": "a"}, {"type": ["string", "null"], "const": "a"}),
         ({"type": "file", "example": 1, "x-more": 2, "xml": {}}, {}),
-        ({"allOf": [{"$ref": "#/components/schemas/A"}, {"properties": {"b": {}}, "required": ["b"]}]},
-         {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a", "b"]}),
-        ({"$ref": "#/components/schemas/A", "description": "Ours."},
-         {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "description": "Ours."}),
+        (
+            {"allOf": [{"$ref": "#/components/schemas/A"}, {"properties": {"b": {}}, "required": ["b"]}]},
+            {"type": "object", "properties": {"a": {"type": "string"}, "b": {}}, "required": ["a", "b"]},
+        ),
+        (
+            {"$ref": "#/components/schemas/A", "description": "Ours."},
+            {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "description": "Ours."},
+        ),
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
-        ({"type": "object", "additionalProperties": {"type": "string", "nullable": True}},
-         {"type": "object", "additionalProperties": {"type": ["string", "null"]}}),
-    ],
-)  # fmt: skip
-def test_schemas_of_both_versions_become_json_schema(schema: Any, expected: Any) -> None:
-    known = {"schemas": {"A": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}}}
-    entry = read({"parameters": [{"name": "p", "in": "query", "schema": schema}]}, components=known)
-    assert entry["inputSchema"]["properties"]["p"] == expected
+        (
+            {"type": "object", "additionalProperties": {"type": "string", "nullable": True}},
+            {"type": "object", "additionalProperties": {"type": ["string", "null"]}},
+        ),
+    ]
+    for schema, expected in cases:
+        known = {"schemas": {"A": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}}}
+        entry = read({"parameters": [{"name": "p", "in": "query", "schema": schema}]}, components=known)
+        assert entry["inputSchema"]["properties"]["p"] == expected
 
 
-def test_what_the_server_sets_is_not_sent_and_what_it_hides_is_not_expected() -> None:
+def test_read_only_fields_are_not_sent_and_write_only_fields_not_expected() -> None:
     fields = {"id": {"type": "string", "readOnly": True}, "password": {"type": "string", "writeOnly": True}, "n": {}}
     schema = {"type": "object", "properties": fields, "required": ["id", "n"]}
     entry = read({**body(schema, required=True), **answer(schema)}, method="post")
@@ -98,7 +100,7 @@ def test_what_the_server_sets_is_not_sent_and_what_it_hides_is_not_expected() ->
     assert list(entry["outputSchema"]["properties"]) == ["id", "n"]
 
 
-def test_a_variable_of_the_path_is_required_and_no_field_of_a_body_that_may_be_left_out() -> None:
+def test_path_variables_are_required_and_fields_of_an_optional_body_are_not() -> None:
     assert read({}, path="/a/{b}/{c}")["inputSchema"]["required"] == ["b", "c"]
     schema = {"type": "object", "properties": {"a": {}}, "required": ["a"]}
     assert read(body(schema), method="post")["inputSchema"]["required"] == []
@@ -107,9 +109,8 @@ def test_a_variable_of_the_path_is_required_and_no_field_of_a_body_that_may_be_l
 CLOSED = {"type": "object", "properties": {"kind": {"type": "string"}, "name": {}}, "additionalProperties": False}
 
 
-@pytest.mark.parametrize(
-    ("schema", "arguments", "fits"),
-    [
+def test_a_body_takes_the_fields_that_its_schema_allows() -> None:
+    cases = [
         ({"properties": {"a": {}}}, {"a": 1, "b": 2}, True),
         ({"properties": {"a": {}}, "additionalProperties": {"type": "string"}}, {"b": 2}, False),
         (CLOSED, {"other": 1}, False),
@@ -119,31 +120,33 @@ CLOSED = {"type": "object", "properties": {"kind": {"type": "string"}, "name": {
         ({"allOf": [CLOSED, {"properties": {"a": {}}}]}, {"name": 1, "a": 2}, True),
         ({"allOf": [CLOSED, {"properties": {"a": {}}}]}, {"b": 2}, False),
         ({"properties": {"p": {"allOf": [{"$ref": "#/components/schemas/Loop"}, CLOSED]}}}, {"p": {"q": 1}}, True),
-        ({"properties": {"p": {"oneOf": [{"$ref": "#/components/schemas/A"}, {"$ref": "#/components/schemas/B"}]}}},
-         {"p": {"x": {"x": {"x": {"x": 1}}}}}, True),
-    ],
-)  # fmt: skip
-def test_a_body_takes_the_fields_that_its_schema_allows(schema: Any, arguments: dict[str, Any], fits: bool) -> None:
-    loop = {"allOf": [{"$ref": "#/components/schemas/Loop"}]}
-    nested = {"properties": {"x": {"oneOf": [{"$ref": "#/components/schemas/A"}, {"$ref": "#/components/schemas/B"}]}}}
-    entry = read(body(schema), method="post", components={"schemas": {"Loop": loop, "A": nested, "B": nested}})
-    assert Draft202012Validator(entry["inputSchema"]).is_valid(arguments) is fits
+        (
+            {"properties": {"p": {"oneOf": [{"$ref": "#/components/schemas/A"}, {"$ref": "#/components/schemas/B"}]}}},
+            {"p": {"x": {"x": {"x": {"x": 1}}}}},
+            True,
+        ),
+    ]
+    for schema, arguments, fits in cases:
+        loop = {"allOf": [{"$ref": "#/components/schemas/Loop"}]}
+        nested = {
+            "properties": {"x": {"oneOf": [{"$ref": "#/components/schemas/A"}, {"$ref": "#/components/schemas/B"}]}}
+        }
+        entry = read(body(schema), method="post", components={"schemas": {"Loop": loop, "A": nested, "B": nested}})
+        assert Draft202012Validator(entry["inputSchema"]).is_valid(arguments) is fits
 
 
-@pytest.mark.parametrize(
-    ("operation", "expected"),
-    [
+def test_the_output_schema_is_that_of_the_success_response() -> None:
+    cases = [
         (answer({"type": "object", "properties": {"a": {"type": "string"}}}, "201"), ["a"]),
         (answer({"type": "array", "items": {"type": "string"}}), ["result"]),
         (answer({"properties": {"a": {}}}, "default"), ["a"]),
         (answer({"properties": {"a": {}}}, "404"), None),
         ({"responses": {"204": {"description": "Nothing."}}}, None),
         ({"responses": {"200": {"content": {"image/png": {}}}}}, None),
-    ],
-)
-def test_the_success_is_the_output_schema(operation: dict[str, Any], expected: list[str] | None) -> None:
-    found = read(operation).get("outputSchema")
-    assert (found and list(found["properties"])) == expected
+    ]
+    for operation, expected in cases:
+        found = read(operation).get("outputSchema")
+        assert (found and list(found["properties"])) == expected
 
 
 def test_variables_of_the_address_have_their_defaults() -> None:
@@ -153,7 +156,7 @@ def test_variables_of_the_address_have_their_defaults() -> None:
     assert api_of({**HEAD, "servers": servers}).server == "https://eu.example/v2"
 
 
-def test_tags_of_one_form_are_one_agent() -> None:
+def test_tags_that_differ_only_in_form_are_one_agent() -> None:
     paths = {f"/{n}": {"get": {"tags": [tag]}} for n, tag in enumerate(["My Orders", "my orders", "Übrige", "/", " "])}
     found = api_of({**HEAD, "paths": paths})
     assert {slug: (agent.name, len(agent.entries)) for slug, agent in found.agents.items()} == {
@@ -278,7 +281,7 @@ def test_swagger_is_refused_with_the_command_that_converts_it(tmp_path: Path) ->
     assert command in str(caught.value)
 
 
-def test_cycles_end_in_any_value() -> None:
+def test_a_recursive_schema_ends_in_any_value() -> None:
     node = {"type": "object", "properties": {"name": {"type": "string"}, "next": ref("N")}}
     found = read_api(with_body(ref("N")), components={"schemas": {"N": node}})
     schema = entries(found)["x"]["inputSchema"]
@@ -291,7 +294,7 @@ def test_cycles_end_in_any_value() -> None:
 
 
 @pytest.mark.parametrize("broken", [[], [ref("None")], [{"$ref": "other.json"}]])
-def test_of_a_response_the_records_beyond_the_depth_keep_the_names_of_their_values(broken: list[Any]) -> None:
+def test_response_records_below_the_depth_limit_keep_the_names_of_their_values(broken: list[Any]) -> None:
     song = {"properties": {"id": {"type": "string"}, "artists": {"type": "array", "items": ref("A")}}}
     schemas: dict[str, Any] = {
         "A": {"allOf": [ref("A"), *broken, ref("S")]},
@@ -332,7 +335,7 @@ def test_a_large_schema_keeps_names_and_types_of_its_properties() -> None:
     assert len(schema["properties"]) == 150
 
 
-def test_of_a_large_schema_fields_within_fields_stay_as_far_as_they_fit() -> None:
+def test_nested_fields_of_a_large_schema_stay_as_far_as_they_fit() -> None:
     inner = {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "integer"}, "deep": {}}}}
     wide = {"type": "object", "properties": {f"q{number}": {"type": "string"} for number in range(200)}}
     schema = entries(read_api(with_body({"type": "object", "properties": {"wide": wide, "users": inner}})))["x"]
@@ -341,22 +344,20 @@ def test_of_a_large_schema_fields_within_fields_stay_as_far_as_they_fit() -> Non
     assert list(found["users"]["items"]["properties"]) == ["id", "deep"]
 
 
-@pytest.mark.parametrize(
-    ("reference", "words"),
-    [
+def test_an_operation_with_a_reference_that_is_not_local_is_left_out() -> None:
+    cases = [
         ("other.yaml#/A", "is in another document, which is not read: bundle the specification into one file"),
         *((other, "is in another document") for other in ("https://evil.example/a", "file:///a", "//evil", 3)),
         *((nowhere, "points to nothing: correct it") for nowhere in ("#/components/schemas/Nowhere", "#nowhere")),
-    ],
-)
-def test_an_operation_with_a_reference_that_is_not_local_is_left_out(reference: object, words: str) -> None:
-    paths = {**with_body({"properties": {"a": {"$ref": reference}}}), "/y": {"get": {"operationId": "y"}}}
-    found = read_api(paths)
-    assert set(entries(found)) == {"y"}
-    (problem,) = found.problems
-    assert problem.startswith("POST /x: ")
-    assert words in problem
-    assert problem.endswith("1 operation is left out")
+    ]
+    for reference, words in cases:
+        paths = {**with_body({"properties": {"a": {"$ref": reference}}}), "/y": {"get": {"operationId": "y"}}}
+        found = read_api(paths)
+        assert set(entries(found)) == {"y"}
+        (problem,) = found.problems
+        assert problem.startswith("POST /x: ")
+        assert words in problem
+        assert problem.endswith("1 operation is left out")
 
 
 @pytest.mark.parametrize("name", ["a\0", "\ud800"])
@@ -368,7 +369,7 @@ def test_a_name_that_no_argument_can_have_is_a_problem(name: str) -> None:
         assert any(words in found.problems[0] for words in (f"be named {name!r}: correct it", "name: Input should be"))
 
 
-def test_of_parameters_without_a_name_or_an_end_the_operation_says_so() -> None:
+def test_an_operation_with_unnamed_or_endless_parameters_is_a_problem() -> None:
     unnamed = [{"name": " ", "in": "query"}, {"name": "a", "in": "query"}]
     found = read_api({"/x": {"get": {"parameters": unnamed}}})
     assert list(entries(found)["get_x"]["inputSchema"]["properties"]) == ["a"]
@@ -384,18 +385,16 @@ def test_problems_of_one_kind_are_reported_once() -> None:
     assert problem.endswith("50 operations are left out")
 
 
-@pytest.mark.parametrize(
-    "path", ["x", "/../admin", "/a/../../b", "/a\\..\\b", "@evil.example/x", "https://evil.example/"]
-)
-def test_a_path_that_leads_elsewhere_is_left_out(path: str) -> None:
-    found = read_api({path: {"get": {"operationId": "x"}}})
-    assert entries(found) == {}
-    assert "the path must start with '/' and have no '..'" in found.problems[0]
+def test_a_path_that_leaves_the_address_of_the_server_is_left_out() -> None:
+    cases = ["x", "/../admin", "/a/../../b", "/a\\..\\b", "@evil.example/x", "https://evil.example/"]
+    for path in cases:
+        found = read_api({path: {"get": {"operationId": "x"}}})
+        assert entries(found) == {}
+        assert "the path must start with '/' and have no '..'" in found.problems[0]
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [
+def test_an_operation_of_the_wrong_form_is_a_problem_and_the_rest_go_on() -> None:
+    cases = [
         None,
         3,
         [],
@@ -406,20 +405,18 @@ def test_a_path_that_leads_elsewhere_is_left_out(path: str) -> None:
         {"tags": 3},
         {"operationId": []},
         {"responses": []},
-    ],
-)
-def test_an_operation_of_the_wrong_form_is_a_problem_and_the_rest_go_on(operation: Any) -> None:
-    found = read_api({"/x": {"get": operation}, "/y": {"get": {"operationId": "y"}}, "/z": 3})
-    assert set(entries(found)) == {"y"}
-    assert len(found.problems) == 1
+    ]
+    for operation in cases:
+        found = read_api({"/x": {"get": operation}, "/y": {"get": {"operationId": "y"}}, "/z": 3})
+        assert set(entries(found)) == {"y"}
+        assert len(found.problems) == 1
 
 
-@pytest.mark.parametrize(
-    "schema", [None, 3, [], True, {"type": 3}, {"properties": []}, {"required": True}, {"items": []}]
-)
-def test_a_schema_of_the_wrong_form_allows_any_value(schema: Any) -> None:
-    found = entries(read_api(with_body(schema)))["x"]["inputSchema"]
-    assert set(found["properties"]) == {"body"}
+def test_a_schema_of_the_wrong_form_allows_any_value() -> None:
+    cases = [None, 3, [], True, {"type": 3}, {"properties": []}, {"required": True}, {"items": []}]
+    for schema in cases:
+        found = entries(read_api(with_body(schema)))["x"]["inputSchema"]
+        assert set(found["properties"]) == {"body"}
 
 
 def animals(**discriminator: Any) -> dict[str, Any]:
@@ -479,7 +476,7 @@ def test_a_subtype_is_not_one_of_its_siblings() -> None:
     assert list(entry["inputSchema"]["properties"]) == ["kind", "name", "claws"]
 
 
-def test_the_alternatives_of_a_discriminator_say_their_value() -> None:
+def test_each_alternative_of_a_discriminator_names_its_value() -> None:
     refs = [{"$ref": f"#/components/schemas/{name}"} for name in ("Cat", "Dog")]
     schema = {"oneOf": refs, "discriminator": {"propertyName": "kind", "mapping": MAPPING}}
     entry = read(body(schema), method="post", components=animals(mapping=MAPPING))

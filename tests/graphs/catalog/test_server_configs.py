@@ -28,9 +28,8 @@ HTTP_WORDS = ("http", "streamable-http", "streamable_http", "streamableHttp")
 HTTP = ServerConfig(url="http://h", transport="http")
 
 
-@pytest.mark.parametrize(
-    ("entry", "config"),
-    [
+def test_server_entries_in_the_forms_of_other_clients_are_read() -> None:
+    cases = [
         (
             {"command": "uvx", "args": ["mcp-git"], "env": {"A": "1"}, "cwd": "/tmp"},
             ServerConfig(command="uvx", args=("mcp-git",), env={"A": "1"}, cwd="/tmp", transport="stdio"),
@@ -47,17 +46,16 @@ HTTP = ServerConfig(url="http://h", transport="http")
         ),
         ({"command": "x", "type": "local", "tools": ["*"]}, ServerConfig(command="x", transport="stdio")),
         ({"command": "x\ud800${/}", "more": "\udfff"}, ServerConfig(command="x?/", transport="stdio")),
-    ],
-)
-def test_entries_as_clients_write_them(entry: dict[str, Any], config: ServerConfig) -> None:
-    assert servers(a=entry)["a"] == config
+    ]
+    for entry, config in cases:
+        assert servers(a=entry)["a"] == config
 
 
-@pytest.mark.parametrize("root", ["mcpServers", "servers", "context_servers"])
-def test_the_servers_of_a_file_are_told_without_starting_them(root: str, tmp_path: Path) -> None:
-    path = tmp_path / "settings.json"
-    path.write_text(json.dumps({"inputs": [], root: {"a": {"type": "stdio", "command": "no-such-program"}}}))
-    assert servers_in(str(path))["a"].command == "no-such-program"
+def test_the_servers_of_a_file_are_listed_without_starting_them(tmp_path: Path) -> None:
+    for root in ("mcpServers", "servers", "context_servers"):
+        path = tmp_path / "settings.json"
+        path.write_text(json.dumps({"inputs": [], root: {"a": {"type": "stdio", "command": "no-such-program"}}}))
+        assert servers_in(str(path))["a"].command == "no-such-program"
 
 
 OFF = {
@@ -70,7 +68,7 @@ OFF = {
 }
 
 
-def test_what_is_switched_off_stays_off() -> None:
+def test_a_disabled_server_stays_off() -> None:
     found = read({"mcpServers": {**OFF, "on": {"command": "y", "disabled": False, "enabled": True}}})
     assert (list(found.servers), found.problems) == (["on"], ())
     switches = {"allowed": ["a", "b"], "excluded": ["b"]}  # of Gemini CLI
@@ -88,21 +86,19 @@ def test_a_switch_that_is_neither_true_nor_false_starts_nothing(value: object) -
     assert (len(found.servers), len(found.problems)) == ((1, 0) if value == [] else (0, 1))
 
 
-@pytest.mark.parametrize(
-    ("entry", "offered"),
-    [
+def test_a_disabled_tool_is_not_offered() -> None:
+    cases = [
         ({}, ["get", "put", "drop"]),
         ({"includeTools": ["get", "put"], "excludeTools": ["put"]}, ["get"]),
         ({"disabledTools": ["drop"]}, ["get", "put"]),
         ({"tools": ["get", "drop"]}, ["get", "drop"]),
         ({"tools": []}, []),
         ({"tools": ["get", "*"]}, ["get", "put", "drop"]),
-    ],
-)
-def test_tools_that_are_switched_off_stay_off(entry: dict[str, Any], offered: list[str]) -> None:
-    server = servers(a={"command": "x", **entry})["a"]
-    assert [tool for tool in ("get", "put", "drop") if server.offers(tool)] == offered
-    assert unread(a={"command": "x", **entry}) == []
+    ]
+    for entry, offered in cases:
+        server = servers(a={"command": "x", **entry})["a"]
+        assert [tool for tool in ("get", "put", "drop") if server.offers(tool)] == offered
+        assert unread(a={"command": "x", **entry}) == []
 
 
 def test_keys_without_effect_are_reported(tmp_path: Path) -> None:
@@ -124,26 +120,25 @@ def test_keys_without_effect_are_reported(tmp_path: Path) -> None:
     assert ("load-problem", "error") in found  # there is no such program
 
 
-@pytest.mark.parametrize(
-    "variable", ["${input:key}", "${config:api.key}", "${command:pick}", "${env:MY-KEY}", "${K:?no}"]
-)
-@pytest.mark.parametrize("field", ["args", "env", "headers", "url"])
-def test_a_variable_of_another_program_never_reaches_a_server(variable: str, field: str) -> None:
-    value: Any = {"args": (variable,), "url": f"http://h/{variable}"}.get(field, {"K": f"Bearer {variable}"})
-    with pytest.raises(CatalogError, match="is filled in by another program only: write") as caught:
-        ServerConfig(command="x", **{field: value}).expanded({"key": "k"})
-    assert variable in str(caught.value)
+def test_a_variable_of_another_program_never_reaches_a_server() -> None:
+    cases = ["${input:key}", "${config:api.key}", "${command:pick}", "${env:MY-KEY}", "${K:?no}"]
+    for field in ("args", "env", "headers", "url"):
+        for variable in cases:
+            value: Any = {"args": (variable,), "url": f"http://h/{variable}"}.get(field, {"K": f"Bearer {variable}"})
+            with pytest.raises(CatalogError, match="is filled in by another program only: write") as caught:
+                ServerConfig(command="x", **{field: value}).expanded({"key": "k"})
+            assert variable in str(caught.value)
 
 
-@pytest.mark.parametrize("variable", ["$MY_TOKEN", "%MY_TOKEN%", "{env:MY_TOKEN}"])
-def test_a_variable_in_the_form_of_another_program_is_reported_without_its_value(variable: str) -> None:
-    said = "a: the variable in {!r} is not filled in: write it as ${{NAME}} (in mcp.json)"
-    local = {"command": "x", "args": ["-k", variable], "env": {"KEY": variable, "PRICE": "$5", "PASSWORD": "a$b"}}
-    assert unread(a=local) == [said.format("args"), said.format("KEY")]
-    assert unread(a={"url": "http://h", "headers": {"KEY": f"Bearer {variable}"}}) == [said.format("KEY")]
+def test_a_variable_in_the_form_of_another_program_is_reported_without_its_value() -> None:
+    for variable in ("$MY_TOKEN", "%MY_TOKEN%", "{env:MY_TOKEN}"):
+        said = "a: the variable in {!r} is not filled in: write it as ${{NAME}} (in mcp.json)"
+        local = {"command": "x", "args": ["-k", variable], "env": {"KEY": variable, "PRICE": "$5", "PASSWORD": "a$b"}}
+        assert unread(a=local) == [said.format("args"), said.format("KEY")]
+        assert unread(a={"url": "http://h", "headers": {"KEY": f"Bearer {variable}"}}) == [said.format("KEY")]
 
 
-def test_the_folders_that_editors_fill_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_editor_variables_for_folders_are_filled_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/srv/kim")
     entry = {"command": "${userHome}/bin/x", "args": ["${workspaceFolder}${/}a", "${workspaceFolderBasename}"]}
     for file, project in ((".vscode/mcp.json", "shop"), ("mcp.json", "shop"), (".cursor/mcp.json", "shop")):
@@ -162,7 +157,7 @@ EMPTY=
 
 
 @pytest.mark.parametrize("named", ["${workspaceFolder}/.env", ".env", "${PROJECT}/.env"])
-def test_an_env_file_hides_neither_its_names_nor_which_code_runs(
+def test_an_env_file_is_read_and_its_names_are_shown_for_consent(
     named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROJECT", str(tmp_path))
@@ -201,7 +196,7 @@ def test_an_env_file_that_cannot_be_read_leaves_its_server_out(named: object, sa
     assert said in str(found.problems[0])
 
 
-def test_comments_and_trailing_commas(tmp_path: Path) -> None:
+def test_comments_and_trailing_commas_in_a_configuration_are_read(tmp_path: Path) -> None:
     path = tmp_path / "mcp.json"
     text = """// of the team
     {
@@ -268,10 +263,10 @@ def test_an_entry_that_cannot_work_is_left_out_and_named_with_the_reason(entry: 
     assert said in problem.message
 
 
-@pytest.mark.parametrize("document", [{"mcpServers": []}, {"servers": None}, {}])
-def test_servers_must_be_an_object_by_name(document: dict[str, Any]) -> None:
-    with pytest.raises(CatalogError, match="'mcpServers' must be an object of servers by name"):
-        read(document)
+def test_servers_must_be_an_object_by_name() -> None:
+    for document in ({"mcpServers": []}, {"servers": None}, {}):
+        with pytest.raises(CatalogError, match="'mcpServers' must be an object of servers by name"):
+            read(document)
 
 
 def test_variables_are_filled_in_everywhere_and_once() -> None:
@@ -289,19 +284,17 @@ def test_variables_are_filled_in_everywhere_and_once() -> None:
         config.expanded({})
 
 
-@pytest.mark.parametrize(
-    ("text", "filled"),
-    [
+def test_variables_have_defaults_and_other_dollar_signs_stay() -> None:
+    cases = [
         ("${HOST:-localhost}", "localhost"),
         ("${HOST:-}", ""),
         ("${SET:-other}", "here"),
         ("http://${HOST:-h}:${PORT:-80}/mcp", "http://h:80/mcp"),
         ("$SET {SET} ${}", "$SET {SET} ${}"),
         ("${SET}${SET}", "herehere"),
-    ],
-)
-def test_defaults_and_what_is_no_variable(text: str, filled: str) -> None:
-    assert ServerConfig(url=text, transport="http").expanded({"SET": "here"}).url == filled
+    ]
+    for text, filled in cases:
+        assert ServerConfig(url=text, transport="http").expanded({"SET": "here"}).url == filled
 
 
 def test_other_sources_start_no_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,21 +304,25 @@ def test_other_sources_start_no_servers(tmp_path: Path, monkeypatch: pytest.Monk
         assert servers_in(source) == {}
 
 
-@pytest.mark.parametrize("meta", [None, [], "x", {}, {"callsheet/core": "yes"}])
-def test_a_listing_with_an_odd_meta_still_reads(meta: object) -> None:
-    agent, problems = agent_from_listing("a", [{"name": "x", "_meta": meta, "annotations": 3, "outputSchema": "y"}])
-    assert not problems
-    (tool,) = agent.tools
-    assert (tool.core, tool.depends_on, tool.annotations, tool.output_schema) == (False, (), {}, None)
+def test_a_listing_with_an_odd_meta_still_reads() -> None:
+    for meta in (None, [], "x", {}, {"callsheet/core": "yes"}):
+        agent, problems = agent_from_listing("a", [{"name": "x", "_meta": meta, "annotations": 3, "outputSchema": "y"}])
+        assert not problems
+        (tool,) = agent.tools
+        assert (tool.core, tool.depends_on, tool.annotations, tool.output_schema) == (False, (), {}, None)
 
 
-@pytest.mark.parametrize(
-    "edges",
-    ["y", ["y"], [{"tool": "y"}], [{"tool": "y", "kind": "often"}], [{"tool": "y", "kind": "tool_directly", "w": 1}]],
-)
-def test_a_malformed_dependency_leaves_its_tool_out_by_name(edges: object) -> None:
-    listing = [{"name": "x", "_meta": {"callsheet/depends_on": edges}}, {"name": "y"}]
-    agent, problems = agent_from_listing("a", listing)
-    assert [tool.name for tool in agent.tools] == ["y"]
-    assert [problem.agent for problem in problems] == ["a"]
-    assert "tool 'x': callsheet/depends_on" in str(problems[0])
+def test_a_malformed_dependency_leaves_its_tool_out_by_name() -> None:
+    cases = [
+        "y",
+        ["y"],
+        [{"tool": "y"}],
+        [{"tool": "y", "kind": "often"}],
+        [{"tool": "y", "kind": "tool_directly", "w": 1}],
+    ]
+    for edges in cases:
+        listing = [{"name": "x", "_meta": {"callsheet/depends_on": edges}}, {"name": "y"}]
+        agent, problems = agent_from_listing("a", listing)
+        assert [tool.name for tool in agent.tools] == ["y"]
+        assert [problem.agent for problem in problems] == ["a"]
+        assert "tool 'x': callsheet/depends_on" in str(problems[0])

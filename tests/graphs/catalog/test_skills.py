@@ -51,14 +51,14 @@ def test_a_folder_of_skills_is_a_catalog(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("allowed", ["mcp__office__read_file", "[read_file]", "Read(*.pdf), read_file", "read_file"])
-def test_names_of_tools_as_coding_agents_write_them(tmp_path: Path, allowed: str) -> None:
+def test_tool_names_in_the_forms_of_coding_agents_are_found(tmp_path: Path, allowed: str) -> None:
     write(tmp_path, "pdf", PDF.format(allowed=allowed))
     loaded = load(tmp_path, tools("office/fill_form", "office/read_file"))
     assert loaded.catalog.skills[0].tools == ("office/read_file", "office/fill_form")
     assert loaded.problems == ()
 
 
-def test_an_ordinary_word_in_the_text_is_no_tool(tmp_path: Path) -> None:
+def test_an_ordinary_word_in_a_skill_is_not_taken_for_a_tool(tmp_path: Path) -> None:
     write(tmp_path, "web", "---\ndescription: d\n---\nCall `fetch`, `web/fetch2` or `readPage`.")
     loaded = load(tmp_path, tools("web/fetch", "web/fetch2", "web/readPage"))
     assert loaded.catalog.skills[0].tools == ("web/fetch2", "web/readPage")
@@ -68,7 +68,7 @@ def test_an_ordinary_word_in_the_text_is_no_tool(tmp_path: Path) -> None:
     "text",
     [PDF.format(allowed="fill_form"), "---\nname: pdf\ndescription: d\n---\nCall `fill_form`, then `fill_form` again."],
 )
-def test_a_name_of_several_tools_means_that_of_the_server_that_was_pinned_first(tmp_path: Path, text: str) -> None:
+def test_an_ambiguous_tool_name_in_a_skill_means_the_tool_of_the_server_pinned_first(tmp_path: Path, text: str) -> None:
     write(tmp_path, "pdf", text)
     agents = tools("a/fill_form", "b/fill_form").agents
     loaded = load(tmp_path, SourceCatalog(agents, places={"a": 2, "b": 1}))
@@ -116,9 +116,8 @@ def test_a_malformed_skill_is_left_out_and_says_why(tmp_path: Path, text: str | 
     assert why in loaded.problems[0].message
 
 
-@pytest.mark.parametrize(
-    ("front", "description"),
-    [
+def test_a_skill_whose_front_matter_is_not_valid_yaml_is_still_read(tmp_path: Path) -> None:
+    cases = [
         ("argument-hint: [a] [b]\ndescription: Good.", "Good."),
         ("description: Good.\nargument-hint: <file>: `x` | [y] z\nmodel: *fast", "Good."),
         ("description: Use when: asked", "Use when: asked"),
@@ -126,14 +125,13 @@ def test_a_malformed_skill_is_left_out_and_says_why(tmp_path: Path, text: str | 
         ("description: [Beta] Writes\n  texts: long ones\nlicense: @us", "[Beta] Writes texts: long ones"),
         ('description: "quoted" and: not\n\nhooks: {a: b}}', '"quoted" and: not'),
         ("version: 1: 2\ndescription: >-\n  Two\n\n  lines\n", "Two\nlines"),
-    ],
-)
-def test_front_matter_that_is_not_quite_yaml_loses_no_skill(tmp_path: Path, front: str, description: str) -> None:
-    write(tmp_path, "good", f"---\n{front}\nname: good\nallowed-tools:\n- get\n---\nText.")
-    loaded = load(tmp_path, tools("web/get"))
-    assert loaded.problems == ()
-    (skill,) = loaded.catalog.skills
-    assert (skill.name, skill.description, skill.tools) == ("good", description, ("web/get",))
+    ]
+    for front, description in cases:
+        write(tmp_path, "good", f"---\n{front}\nname: good\nallowed-tools:\n- get\n---\nText.")
+        loaded = load(tmp_path, tools("web/get"))
+        assert loaded.problems == ()
+        (skill,) = loaded.catalog.skills
+        assert (skill.name, skill.description, skill.tools) == ("good", description, ("web/get",))
 
 
 def test_skills_are_found_at_any_depth_and_below_others(tmp_path: Path) -> None:
@@ -214,7 +212,9 @@ def test_a_long_list_of_brackets_is_read_in_linear_time(tmp_path: Path) -> None:
     assert load(tmp_path).catalog.skills[0].tools == ()
 
 
-def test_too_many_folders_leave_the_manifests_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifests_are_read_although_a_folder_has_too_many_subfolders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(skill_folders, "_MOST_FOLDERS", 20)
     (tmp_path / "web.json").write_text('{"name": "web", "tools": [{"name": "get"}]}')
     for number in range(30):
@@ -235,7 +235,7 @@ def test_the_second_skill_of_a_name_is_left_out_and_named(tmp_path: Path) -> Non
     assert "a second skill is named 'same'" in loaded.problems[0].message
 
 
-def test_a_skill_with_files_of_its_own_and_manifests_beside_skills(tmp_path: Path) -> None:
+def test_a_skill_with_extra_files_and_a_folder_that_also_has_manifests_are_read(tmp_path: Path) -> None:
     write(tmp_path, "pdf", GOOD)
     (tmp_path / "pdf" / "theme.json").write_text("[]")
     write(tmp_path / "pdf", "inner", "not a skill")

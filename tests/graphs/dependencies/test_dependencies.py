@@ -31,25 +31,23 @@ from scripted import tools_of_a
 DIRECT, INDIRECT = DependencyKind.TOOL_DIRECTLY, DependencyKind.TOOL_INDIRECTLY
 
 
-@pytest.mark.parametrize(
-    ("needs", "as_walked", "as_listed"),
-    [
+def test_a_walk_visits_direct_dependencies_first_or_in_the_listed_order() -> None:
+    cases = [
         ({"x": "b c", "b": "d", "d": "e"}, "b d e c", "b d e c"),  # down before it goes on
         ({"x": "b? c", "c": "d? e"}, "c e d b", "b c d e"),  # direct ones first, on every level
         ({"x": "d? b c? a"}, "b a d c", "d b c a"),  # siblings of one kind as listed
         ({"x": "x"}, "", ""),
         ({"x": "b", "b": "x"}, "b", "b"),
         ({"x": "b", "b": "c", "c": "b"}, "b c", "b c"),
-    ],
-)
-def test_the_order_of_a_walk(needs: dict[str, str], as_walked: str, as_listed: str) -> None:
-    graph = knowledge_graph(tools_of_a(**needs))
-    for direct_first, order in ((True, as_walked), (False, as_listed)):
-        reached = walk(graph, "a/x", direct_first=direct_first)
-        assert " ".join(one.tool.removeprefix("a/") for one in reached) == order
+    ]
+    for needs, as_walked, as_listed in cases:
+        graph = knowledge_graph(tools_of_a(**needs))
+        for direct_first, order in ((True, as_walked), (False, as_listed)):
+            reached = walk(graph, "a/x", direct_first=direct_first)
+            assert " ".join(one.tool.removeprefix("a/") for one in reached) == order
 
 
-def test_a_tool_with_two_ways_is_reached_once_by_the_first() -> None:
+def test_a_tool_with_two_paths_is_reached_once_by_the_first() -> None:
     (b, d, c) = walk(knowledge_graph(tools_of_a(x="b c", b="d", c="d")), "a/x")
     assert (b.path, d.path, c.path) == (("a/x", "a/b"), ("a/x", "a/b", "a/d"), ("a/x", "a/c"))
 
@@ -59,7 +57,7 @@ def test_a_walk_of_2000_tools_in_a_row() -> None:
     assert len(walk(knowledge_graph(chain), "a/t0")) == 2000
 
 
-def test_required_is_what_direct_dependencies_alone_lead_to() -> None:
+def test_required_tools_are_reached_by_direct_dependencies_alone() -> None:
     catalog = tools_of_a(x="b c?", b="d", c="e", d="x")
     graph = knowledge_graph(catalog)
     assert required_paths(graph, "a/x") == {"a/b": ("a/x", "a/b"), "a/d": ("a/x", "a/b", "a/d")}
@@ -88,9 +86,8 @@ def weighed(catalog: Catalog, start: str = "a/x") -> dict[str, tuple[str, float]
     return {r.tool[2:]: ("".join(tool[2:] for tool in r.path), weight) for r, weight in found}
 
 
-@pytest.mark.parametrize(
-    ("needs", "found"),
-    [
+def test_the_path_with_the_largest_product_of_weights_counts() -> None:
+    cases = [
         # By b and c, d is .5 * .5 * .5 = .125; c is as strong by b, but listed first.
         ({"x": "d? b c?", "b": "c", "c": "d"}, {"d": ("xd", 0.25), "b": ("xb", 0.5), "c": ("xc", 0.25)}),
         ({"x": "b c", "b": "d", "c": "d"}, {"b": ("xb", 0.5), "d": ("xbd", 0.25), "c": ("xc", 0.5)}),
@@ -99,16 +96,13 @@ def weighed(catalog: Catalog, start: str = "a/x") -> dict[str, tuple[str, float]
         ({"x": "x"}, {}),
         ({"x": "b", "b": "x"}, {"b": ("xb", 0.5)}),
         ({"x": "b", "b": "c", "c": "b x"}, {"b": ("xb", 0.5), "c": ("xbc", 0.25)}),
-    ],
-)
-def test_of_several_ways_the_one_of_the_largest_product_counts(
-    needs: dict[str, str], found: dict[str, tuple[str, float]]
-) -> None:
-    assert weighed(tools_of_a(**needs)) == found
-    assert list(weighed(tools_of_a(**needs))) == list(found)
+    ]
+    for needs, found in cases:
+        assert weighed(tools_of_a(**needs)) == found
+        assert list(weighed(tools_of_a(**needs))) == list(found)
 
 
-def test_a_longer_way_can_be_the_stronger_and_what_lies_behind_it_follows() -> None:
+def test_a_longer_path_can_be_stronger_and_later_tools_follow_it() -> None:
     parameter = DependencyKind.PARAMETER_DIRECTLY
     edges = {"x": [("b", INDIRECT), ("c", parameter)], "c": [("b", parameter)], "b": [("d", DIRECT)]}
     tools = tuple(
@@ -135,7 +129,7 @@ def test_a_dependency_loses_for_each_that_is_listed_before_it() -> None:
     }
 
 
-def test_what_has_no_weight_is_not_reached_and_an_unknown_tool_is_named() -> None:
+def test_a_kind_of_weight_zero_is_not_followed_and_an_unknown_tool_is_named() -> None:
     graph = knowledge_graph(tools_of_a(x="b c?", b="d"))
     assert [r.tool for r, _ in strongest(graph, "a/x", {DIRECT: 0.0, INDIRECT: 0.5})] == ["a/c"]
     graph = knowledge_graph(tools_of_a(xyz=""))
@@ -191,7 +185,7 @@ def resolved(*agents: Agent) -> str:
     return edge.tool
 
 
-def test_a_name_means_an_id_then_a_tool_of_the_same_agent_then_any() -> None:
+def test_a_dependency_name_is_an_id_or_a_tool_of_the_same_agent_or_of_any() -> None:
     assert resolved(listed("a", "x", "b/y", needs="b/y", by="x"), listed("b", "y")) == "b/y"
     assert resolved(listed("a", "x", "y", needs="y", by="x"), listed("b", "y")) == "a/y"
     assert resolved(listed("a", "x", needs="y", by="x"), listed("b", "y"), listed("c", "z")) == "b/y"
@@ -200,7 +194,7 @@ def test_a_name_means_an_id_then_a_tool_of_the_same_agent_then_any() -> None:
 
 
 @pytest.mark.parametrize("live", [(), ("a", "b", "c"), ("c",)])
-def test_a_name_of_several_tools_means_that_of_the_server_that_was_pinned_first(live: tuple[str, ...]) -> None:
+def test_an_ambiguous_dependency_name_means_the_tool_of_the_server_pinned_first(live: tuple[str, ...]) -> None:
     """Whoever adds a server with a tool of the same name stops nobody, and takes nothing over."""
     agents = (listed("a", "x", needs="y", by="x"), listed("c", "y"), listed("b", "y"))
     connections: Any = {agent: object() for agent in live}
@@ -256,13 +250,13 @@ def graph() -> KnowledgeGraph:
     return knowledge_graph(Catalog(agents=(Agent(id="a", tools=tools),)))
 
 
-def test_only_what_a_person_stands_for_is_required_or_walked_along(graph: KnowledgeGraph) -> None:
+def test_only_declared_or_reviewed_dependencies_are_required_or_walked(graph: KnowledgeGraph) -> None:
     assert set(required_paths(graph, "a/start")) == {"a/declared", "a/reviewed"}
     assert [reached.tool for reached in walk(graph, "a/start")] == ["a/declared", "a/reviewed"]
     assert len(walk(graph, "a/start", proposed=True)) == 4
 
 
-def test_confidence_and_setting_multiply_the_weight_of_what_nobody_stands_for(graph: KnowledgeGraph) -> None:
+def test_confidence_and_a_setting_scale_the_weight_of_unreviewed_dependencies(graph: KnowledgeGraph) -> None:
     found = {reached.tool: weight for reached, weight in strongest(graph, "a/start", EQUAL, listing=0.5)}
     assert found == {"a/declared": 0.8, "a/reviewed": 0.8 * 0.5}, "the others do not even count as listed before"
     weighed = strongest(graph, "a/start", EQUAL, listing=1.0, proposed=0.5)
@@ -272,7 +266,7 @@ def test_confidence_and_setting_multiply_the_weight_of_what_nobody_stands_for(gr
     assert with_them["a/declared"] == (0.8, True), "confidence is no matter where a person stands for it"
 
 
-def test_two_edges_to_one_tool_are_one_place_in_the_list() -> None:
+def test_two_edges_to_one_tool_count_as_one_place_in_the_list() -> None:
     first = edge("a/x", Provenance.DECLARED)
     again = first.model_copy(update={"kind": DependencyKind.PARAMETER_DIRECTLY, "parameter": "p"})
     tools = (

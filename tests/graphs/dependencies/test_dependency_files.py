@@ -43,7 +43,7 @@ def beside(tmp_path: Path, content: Any) -> Path:
     return file
 
 
-def test_what_is_written_is_read_back(tmp_path: Path) -> None:
+def test_written_dependencies_are_read_back(tmp_path: Path) -> None:
     content = (edge(target="net/état", confidence=0.7, evidence="Ö", accept=True), edge(parameter=None))
     write_dependencies(content, tmp_path / "d.json")
     assert read_dependencies(tmp_path / "d.json") == content
@@ -112,7 +112,7 @@ def test_a_file_of_dependencies_alone_asks_for_its_catalog(tmp_path: Path) -> No
         load(beside(tmp_path, content))
 
 
-def test_a_circle_of_requirements_that_people_wrote_is_refused_with_its_way(tmp_path: Path, written: Path) -> None:
+def test_a_cycle_of_declared_requirements_is_refused_and_shown(tmp_path: Path, written: Path) -> None:
     back = edge("maps/find_place", "travel/plan_trip", kind="tool_directly", parameter=None, accept=True)
     file = beside(tmp_path, {"edges": [back.model_dump(mode="json")]})
     with pytest.raises(CatalogError, match=r"edges\.0: .*maps/find_place -> travel/plan_trip -> .*maps/find_place"):
@@ -123,7 +123,7 @@ def test_a_circle_of_requirements_that_people_wrote_is_refused_with_its_way(tmp_
 
 
 @pytest.mark.parametrize("body", ["[]", "{}", '{"edges": []}', "\x00"])
-def test_another_file_is_not_taken_for_one_of_dependencies(tmp_path: Path, body: str) -> None:
+def test_a_file_that_holds_no_dependencies_is_refused(tmp_path: Path, body: str) -> None:
     with pytest.raises(CatalogError, match=r"not (a file of dependencies|valid JSON)"):
         read_dependencies(beside(tmp_path, body))
     with pytest.raises(CatalogError, match="cannot be read"):
@@ -140,7 +140,7 @@ def test_merging_loses_nothing_that_a_person_wrote() -> None:
     assert merged == (edge(parameter="new"), mine, gone)
 
 
-def test_two_programs_that_propose_the_same_edge() -> None:
+def test_the_same_edge_proposed_twice_has_the_higher_confidence_and_both_evidences() -> None:
     combined = combine([edge(confidence=0.6, evidence="name")], [edge(confidence=0.8, evidence="seen", count=4)])
     assert combined == (edge(confidence=0.8, evidence="seen; name", count=4),)
 
@@ -180,7 +180,7 @@ def test_a_decision_that_no_catalog_could_load_is_not_written(tmp_path: Path, ca
     decide(file, cycle.model_copy(update={"accept": False}), before=None, agents=known.agents)
 
 
-def test_two_who_decide_at_once_make_no_cycle(tmp_path: Path, catalog: Catalog) -> None:
+def test_two_decisions_at_the_same_time_make_no_cycle(tmp_path: Path, catalog: Catalog) -> None:
     there, back = edge("units/convert_length", "maps/find_place"), edge("maps/find_place", "units/convert_length")
     both = [one.model_dump(mode="json") for one in (there, back)]
     file = beside(tmp_path, {"edges": both})
@@ -205,7 +205,7 @@ def proposal(source: str, target: str, confidence: float) -> Proposal:
     return Proposal(source=source, target=target, kind=DependencyKind.TOOL_DIRECTLY, confidence=confidence)
 
 
-def test_what_the_catalog_holds_never_gives_way() -> None:
+def test_a_declared_dependency_is_never_weakened_to_break_a_cycle() -> None:
     (found,) = without_cycles([proposal("a/y", "a/x", 1.0)], tools_of_a(x="y"))
     assert found.kind is DependencyKind.TOOL_INDIRECTLY
 
@@ -221,20 +221,20 @@ def one_by_one(edges: list[Proposal]) -> list[bool]:
         direct -= {min(circle, key=lambda i: (edges[i].confidence, -i)) for circle in inside}
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_in_any_graph_those_give_way_that_would_one_by_one(seed: int) -> None:
-    chance = random.Random(seed)
-    names = "uvwxyz"[: chance.randint(2, 6)]
-    edges = [
-        proposal(f"a/{source}", f"a/{target}", round(chance.random(), 1))
-        for source, target in (chance.sample(names, 2) for _ in range(chance.randint(1, 16)))
-    ]
-    found = without_cycles(edges, tools_of_a(**dict.fromkeys(names, "")))
-    assert [edge.kind.direct for edge in found] == one_by_one(edges)
-    assert [edge.confidence for edge in found] == [edge.confidence for edge in edges]
+def test_cycles_are_broken_at_the_least_sure_edges() -> None:
+    for seed in range(60):
+        chance = random.Random(seed)
+        names = "uvwxyz"[: chance.randint(2, 6)]
+        edges = [
+            proposal(f"a/{source}", f"a/{target}", round(chance.random(), 1))
+            for source, target in (chance.sample(names, 2) for _ in range(chance.randint(1, 16)))
+        ]
+        found = without_cycles(edges, tools_of_a(**dict.fromkeys(names, "")))
+        assert [edge.kind.direct for edge in found] == one_by_one(edges)
+        assert [edge.confidence for edge in found] == [edge.confidence for edge in edges]
 
 
-def test_a_large_graph_of_circles_costs_little_more_than_its_edges(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_breaking_the_cycles_of_a_large_graph_takes_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at = 0
 
     def counting(edges: Iterable[tuple[str, str]]) -> Any:

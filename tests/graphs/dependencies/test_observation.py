@@ -36,9 +36,8 @@ class Made:
 FIND = Made("crm/find", {"name": "Ada"}, '{"id": "u-4711", "name": "Ada", "age": 36, "open": true}')
 
 
-@pytest.mark.parametrize(
-    ("later", "expected"),
-    [
+def test_an_argument_taken_from_an_earlier_result_is_observed() -> None:
+    cases = [
         ({"user": "u-4711"}, {"user": 1}),
         ({"to": {"users": ["u-4711", "x"]}}, {"to.users": 1}),
         ({"a": "u-4711", "b": "u-4711"}, {"a": 1, "b": 1}),
@@ -48,20 +47,19 @@ FIND = Made("crm/find", {"name": "Ada"}, '{"id": "u-4711", "name": "Ada", "age":
         ({"open": True, "none": None, "empty": ""}, {}),
         ({"user": "u-9"}, {}),
         ({}, {}),
-    ],
-)
-def test_an_argument_that_stood_in_an_earlier_result(later: dict[str, Any], expected: dict[str, int]) -> None:
-    seen = observed([FIND, Made("mail/send", later)])
-    assert seen == {("mail/send", "crm/find", parameter): count for parameter, count in expected.items()}
+    ]
+    for later, expected in cases:
+        seen = observed([FIND, Made("mail/send", later)])
+        assert seen == {("mail/send", "crm/find", parameter): count for parameter, count in expected.items()}
 
 
-def test_what_the_user_said_may_come_from_the_user() -> None:
+def test_a_value_that_the_user_wrote_is_not_counted_as_taken_from_a_result() -> None:
     calls = [FIND, Made("mail/send", {"user": "u-4711"})]
     assert not observed(calls, said="write to u-4711, please")
     assert observed(calls, said="write to u-47110, please")
 
 
-def test_a_call_counts_once_however_many_values_it_took() -> None:
+def test_a_call_is_counted_once_per_parameter_however_many_values_it_took() -> None:
     ids = [f"u-{number}" for number in range(100, 606)]
     listed = Made("crm/list", {}, json.dumps(ids))
     send = Made("mail/send", {"users": ids, "cc": ids[:2]})
@@ -70,13 +68,13 @@ def test_a_call_counts_once_however_many_values_it_took() -> None:
     assert observed([listed, send, send]) == dict.fromkeys(once, 2)
 
 
-def test_each_of_several_sources_of_one_list_counts() -> None:
+def test_every_source_of_the_values_of_one_list_is_counted() -> None:
     other = Made("hr/list", {}, '["h-101", "h-102"]')
     send = Made("mail/send", {"users": ["u-4711", "h-101", "h-102"]})
     assert observed([FIND, other, send]) == {("mail/send", source, "users"): 1 for source in ("crm/find", "hr/list")}
 
 
-def test_the_latest_that_returned_it_counts_not_one_that_was_given_it() -> None:
+def test_the_latest_result_with_a_value_counts_but_not_a_call_that_was_given_it() -> None:
     again = Made("crm/show", {"id": "u-4711"}, "u-4711: Ada")
     send = Made("mail/send", {"user": "u-4711"})
     assert observed([send], before=[FIND, again]) == {("mail/send", "crm/find", "user"): 1}
@@ -88,19 +86,19 @@ def test_the_latest_that_returned_it_counts_not_one_that_was_given_it() -> None:
     assert observed([fetched, send, other]) == {("mail/send", "disk/read", "user"): 1}
 
 
-def test_a_later_result_and_a_tools_own_result_never_count() -> None:
+def test_later_results_own_results_and_failed_calls_are_never_counted() -> None:
     send = Made("mail/send", {"user": "u-4711"})
     assert not observed([send, FIND])
     assert not observed([FIND, Made("crm/find", {"id": "u-4711"})]), "a tool is no source of its own"
     assert not observed([Made("crm/find", {"name": "Ada"}, ""), send]), "a failed call gives nothing"
 
 
-def test_numbers_and_other_scripts() -> None:
+def test_long_numbers_and_words_of_other_scripts_are_observed() -> None:
     calls = [Made("a/count", {}, "Summe: 12345 件 東京駅"), Made("b/use", {"n": 12345, "place": "東京駅", "f": 1234})]
     assert observed(calls) == {("b/use", "a/count", "n"): 1, ("b/use", "a/count", "place"): 1}
 
 
-def test_counts_add_up_in_a_file_without_values(tmp_path: Path) -> None:
+def test_the_observation_file_adds_up_counts_and_holds_no_values(tmp_path: Path) -> None:
     log = ObservationLog(tmp_path / "state" / "observed.json")
     assert log.read() == Counter()
     log.add({})
@@ -118,7 +116,7 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
         ObservationLog(tmp_path / "file" / "observed.json").add({("a/b", "c/d", "e"): 1})
 
 
-def test_what_was_seen_often_is_surer_and_what_is_gone_is_passed_over() -> None:
+def test_frequent_observations_are_proposed_with_more_confidence_and_missing_tools_are_skipped() -> None:
     schema = {"type": "object", "properties": {"user": {"type": "object"}, "cc": {}}, "required": ["user"]}
     catalog = Catalog(
         agents=(
@@ -144,7 +142,7 @@ def log(tmp_path: Path) -> OutcomeLog:
     return OutcomeLog(tmp_path / "outcomes.json")
 
 
-def test_what_counts_as_what() -> None:
+def test_only_faults_of_the_tool_count_as_failed_calls() -> None:
     ends = [
         Call(agent="a", tool="a/t", output="fine"),
         Call(agent="a", tool="a/t", error="the process ended", kind="crash", effect="unknown"),
@@ -163,12 +161,12 @@ def test_what_counts_as_what() -> None:
     assert outcomes_of(ends) == {"a/t": Outcomes(done=1, failed=3), "a/u": Outcomes(done=2)}
 
 
-def test_counts_add_up_and_new_ones_count_more() -> None:
+def test_recent_outcomes_weigh_more_than_old_ones() -> None:
     assert Outcomes(1, 2) + Outcomes(1, 0) == Outcomes(2, 2)
     assert Outcomes(100, 0) + Outcomes(0, 1) == Outcomes(50, 1)
 
 
-def test_they_are_kept_without_contents_and_privately(log: OutcomeLog) -> None:
+def test_the_outcome_file_is_private_and_holds_no_contents(log: OutcomeLog) -> None:
     log.add({"a/t": Outcomes(done=1), "b/unknown": Outcomes(done=1)}, CATALOG)
     log.add({"a/t": Outcomes(failed=1)}, CATALOG, "ann@example.org")
     assert (log.of(CATALOG), log.of(CHANGED)) == ({"a/t": Outcomes(1, 1)}, {}), "a changed tool starts anew"
@@ -187,7 +185,7 @@ def test_they_are_kept_without_contents_and_privately(log: OutcomeLog) -> None:
         (Outcomes(done=3, failed=3), Outcomes(done=1)),
     ],
 )
-def test_a_user_counts_as_one_call(log: OutcomeLog, of_mallory: Outcomes, mostly: Outcomes) -> None:
+def test_many_outcomes_of_one_user_count_as_one_call(log: OutcomeLog, of_mallory: Outcomes, mostly: Outcomes) -> None:
     for _ in range(3):
         log.add({"a/t": of_mallory}, CATALOG, "mallory")
     for user in ("ann", "bob"):
@@ -195,13 +193,13 @@ def test_a_user_counts_as_one_call(log: OutcomeLog, of_mallory: Outcomes, mostly
     assert log.of(CATALOG) == {"a/t": Outcomes(2 + mostly.done, mostly.failed)}
 
 
-def test_many_at_once_lose_nothing(log: OutcomeLog) -> None:
+def test_outcomes_added_at_the_same_time_are_all_counted(log: OutcomeLog) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: log.add({"a/t": Outcomes(done=1)}, CATALOG), range(40)))
     assert log.of(CATALOG) == {"a/t": Outcomes(done=40)}
 
 
-def test_they_are_forgotten_by_pattern(log: OutcomeLog) -> None:
+def test_outcomes_are_forgotten_by_pattern(log: OutcomeLog) -> None:
     assert (log.forget(), log.file.version()) == (0, None)
     log.add({"a/t": Outcomes(done=1), "a/u": Outcomes(done=1)}, CATALOG)
     assert (log.forget("a/t*"), log.of(CATALOG)) == (1, {"a/u": Outcomes(done=1)})
@@ -216,7 +214,9 @@ ROWS: list[object] = [["a/t", "x", "", 1], ["a/t", "x", "", 1, -1], ["a/t", "x",
     ["", "[]", '{"callsheet_outcomes": 2, "tools": []}', "[" * 9999]
     + [json.dumps({"callsheet_outcomes": 1, "tools": [row]}) for row in ROWS],
 )
-def test_another_file_in_its_place(log: OutcomeLog, text: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_holds_no_outcomes_is_refused_and_not_overwritten(
+    log: OutcomeLog, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
     log.file.replace(text.encode())
     with pytest.raises(CatalogError, match=r"outcomes\.json: not a file of tools .* remove it to start counting again"):
         log.add({"a/t": Outcomes(done=1)}, CATALOG)
@@ -227,7 +227,7 @@ def test_another_file_in_its_place(log: OutcomeLog, text: str, caplog: pytest.Lo
     assert len(caplog.records) == 1
 
 
-def test_a_follower_reads_changes(log: OutcomeLog) -> None:
+def test_a_follower_reads_outcomes_that_were_added_or_removed_later(log: OutcomeLog) -> None:
     current = following(log, CATALOG)
     assert current() == {}
     log.add({"a/t": Outcomes(done=1)}, CATALOG)

@@ -42,7 +42,7 @@ TOOL = f"{BARE} ; cs:inputSchema '{{}}' "
         ("jsonld", '{"@context": {"x": {"@id": "a:x", "@context": "b"}}, "x": {"@id": "a:y"}}', "which is not fetched"),
     ],
 )
-def test_what_is_not_rdf_is_said_in_one_line(form: str, text: str, said: str) -> None:
+def test_invalid_rdf_is_refused_in_one_line(form: str, text: str, said: str) -> None:
     with pytest.raises(CatalogError, match=said) as raised:
         from_rdf(text, form=RdfFormat(form))
     assert "\n" not in str(raised.value)
@@ -90,7 +90,7 @@ def test_what_is_not_rdf_is_said_in_one_line(form: str, text: str, said: str) ->
         ),
     ],
 )
-def test_what_is_not_a_catalog_is_said_in_one_line(text: str, said: str, tmp_path: Path) -> None:
+def test_rdf_that_is_not_a_catalog_is_refused_in_one_line(text: str, said: str, tmp_path: Path) -> None:
     place = tmp_path / "catalog.ttl"
     place.write_text(PREFIXES + text, encoding="utf-8")
     with pytest.raises(CatalogError, match=said) as raised:

@@ -49,7 +49,7 @@ def test_oxigraph_reads_the_same_triples(data: st.DataObject, strategies: Any, f
 
 @fuzzed(5)
 @given(data=st.data())
-def test_what_is_written_keeps_the_shapes_and_the_checks(data: st.DataObject, strategies: Any) -> None:
+def test_exported_rdf_conforms_to_the_shapes_and_checks(data: st.DataObject, strategies: Any) -> None:
     found = graph_findings(to_graph(data.draw(strategies.catalogs())))
     assert {finding.rule for finding in found} <= {"integrity-parameters", "integrity-self", "integrity-defined"}
 
@@ -74,7 +74,7 @@ def test_a_public_catalog_comes_back_unchanged(shared: Path) -> None:
     assert sum(1 for _ in pyoxigraph.parse(text.encode(), format=IN_OXIGRAPH[RdfFormat.TURTLE])) == len(graph)
 
 
-def test_no_two_nodes_share_a_name() -> None:
+def test_similar_ids_have_different_names_in_rdf() -> None:
     pairs = [name.split(" ") for name in ("a.b c", "a b.c", "a/b c", "a%2Eb c", "a%2Fb c", "A b.c", ".. .", ". ..")]
     ids = dict.fromkeys(agent for agent, _ in pairs)
     tools_of = {i: tuple(Tool(agent=i, name=name) for agent, name in pairs if agent == i) for i in ids}

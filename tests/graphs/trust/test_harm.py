@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from callsheet.graphs import Tool
 from callsheet.graphs.trust.harm import harm_of
 
@@ -20,24 +18,24 @@ def harm(name: str = "tell", about: str = "", *, trusted: bool = False, vouched:
     return harm_of(Tool(agent="a", name=name, description=about, annotations=hints), trusted=trusted, vouched=vouched)
 
 
-@pytest.mark.parametrize("trusted", [False, True])
-def test_no_verb_makes_a_tool_harmless(*, trusted: bool) -> None:
-    assert {harm(name, "Looks up something.", trusted=trusted) for name in VERB_FIRST} == {"change"}
+def test_a_harmless_verb_in_the_name_does_not_make_a_tool_harmless() -> None:
+    for trusted in (False, True):
+        assert {harm(name, "Looks up something.", trusted=trusted) for name in VERB_FIRST} == {"change"}
 
 
-def test_a_hint_counts_only_if_it_is_believed() -> None:
+def test_a_read_only_hint_counts_only_from_a_trusted_server() -> None:
     assert harm("get_time", **READS) == "change"
     assert harm("get_time", trusted=True, **READS) == "none"
     assert harm("sendMessage", trusted=True, **READS) == "none"
     assert harm("get_time", trusted=True, readOnlyHint="true") == "change"
 
 
-def test_a_word_of_destruction_in_a_name_makes_a_believed_hint_doubtful() -> None:
+def test_a_destructive_name_outweighs_a_read_only_hint_of_a_trusted_server() -> None:
     assert harm("delete_all", trusted=True, **READS) == "destroy"
     assert harm("get_and_clear_cache", trusted=True, **READS) == "destroy"
     assert harm("execute_command") == "destroy"
 
 
-def test_what_a_person_names_as_reading_is_harmless_unless_its_server_says_that_it_destroys() -> None:
+def test_a_tool_that_a_person_marked_as_reading_is_harmless_unless_its_server_calls_it_destructive() -> None:
     assert harm("clear_sky_forecast", vouched=True) == "none"
     assert harm("clear_sky_forecast", vouched=True, destructiveHint=True) == "destroy"

@@ -65,12 +65,12 @@ def test_a_call_under_way_is_open_once_its_process_is_gone(ledger: CallLedger, m
     assert unsettled.told.startswith("was running when run-1 stopped (sent 20")
 
 
-def test_a_call_whose_outcome_is_known_is_gone(ledger: CallLedger) -> None:
+def test_a_call_with_a_known_outcome_is_no_longer_open(ledger: CallLedger) -> None:
     ledger.end(left(ledger).id)
     assert ledger.entries() == ()
 
 
-def test_what_was_done_is_told_once(ledger: CallLedger) -> None:
+def test_a_call_settled_as_done_is_reported_once(ledger: CallLedger) -> None:
     entry = left(ledger)
     ledger.settle(entry.id, "done")
     assert (found(ledger), ledger.unsettled()) == (entry.id, [])
@@ -78,7 +78,7 @@ def test_what_was_done_is_told_once(ledger: CallLedger) -> None:
     assert (found(ledger), ledger.verdict(entry.id, "second")) == (None, None)
 
 
-def test_what_was_not_done_is_sent(ledger: CallLedger) -> None:
+def test_a_call_settled_as_not_done_is_sent_again(ledger: CallLedger) -> None:
     entry = left(ledger)
     assert ledger.settle(entry.id, "not-done").tool_id == PAY
     new, is_new = ledger.begin(PAY, DIGEST, "second", "run-2")
@@ -115,7 +115,7 @@ def test_a_damaged_file_records_nothing_and_is_not_overwritten(ledger: CallLedge
     assert ledger.file.text() == content
 
 
-def test_its_owner_alone_can_read_it(ledger: CallLedger, own_home: Path) -> None:
+def test_the_file_of_open_calls_is_readable_by_its_owner_only(ledger: CallLedger, own_home: Path) -> None:
     left(ledger)
     (file,) = own_home.rglob("calls/*.json")
     assert file.stat().st_mode & 0o777 == 0o600
@@ -137,7 +137,7 @@ def test_threads_and_processes_lose_no_entry(ledger: CallLedger) -> None:
     assert {one.digest for one in ledger.entries()} == all_of_them
 
 
-def test_replicas_share_it(store: str, ledger: CallLedger, own_home: Path) -> None:
+def test_replicas_share_the_open_calls(store: str, ledger: CallLedger, own_home: Path) -> None:
     entry = left(ledger)
     assert found(CallLedger("/a/mcp.json")) == entry.id
     assert str(ledger.file).startswith("store:calls/")

@@ -51,7 +51,7 @@ def test_the_first_answer_is_accepted_and_kept(book: PinBook) -> None:
     assert kinds(book, listed(TOOL)) == []
 
 
-def test_a_server_keeps_its_place_in_the_order_of_first_pins(book: PinBook) -> None:
+def test_a_server_keeps_its_place_in_the_pinning_order(book: PinBook) -> None:
     book.admit({"old": listed(TOOL)})
     content = json.loads(book.file.text())
     del content["servers"]["old"]["place"]  # as of an earlier version
@@ -95,7 +95,7 @@ def test_a_command_that_a_person_agreed_to_is_no_change(book: PinBook) -> None:
     assert kinds(book, listed({**TOOL, "title": "t"}, args=("y",)), agreed={"a"}) == ["changed"]
 
 
-def test_what_a_server_says_of_itself_is_used_as_it_was_accepted(book: PinBook) -> None:
+def test_the_accepted_description_and_instructions_of_a_server_are_used_after_they_change(book: PinBook) -> None:
     book.admit({"a": listed(TOOL)})
     admitted = book.admit({"a": listed(TOOL, about={**ABOUT, "instructions": "New."})})["a"]
     assert admitted.about["instructions"] == ""
@@ -124,7 +124,7 @@ def test_a_tool_or_description_that_hides_characters_is_not_accepted_at_first_us
         (listed(TOOL, args=("y",)), ["command"]),
     ],
 )
-def test_an_accepted_change_is_the_new_pin(book: PinBook, said: Listed, then: list[str]) -> None:
+def test_accepting_a_change_replaces_the_pin(book: PinBook, said: Listed, then: list[str]) -> None:
     book.admit({"a": listed(TOOL)})
     book.accept(book.admit({"a": said})["a"].changes)
     assert kinds(book, said) == []
@@ -140,7 +140,7 @@ def test_nothing_is_accepted_for_a_server_that_has_no_pins_any_more(book: PinBoo
     assert book.servers() == {}
 
 
-def test_no_secret_gets_into_the_book(book: PinBook) -> None:
+def test_the_pins_file_holds_no_secret(book: PinBook) -> None:
     stdio = {"args": ("--api-key", "S3CRET", "--token=S3CRET", "plain"), "env": {"KEY": "S3CRET"}}
     http = {"command": None, "url": "https://u:S3CRET@host/mcp?key=S3CRET", "transport": "http"}
     book.admit({"a": listed(**stdio), "b": listed(**http, headers={"Authorization": "Bearer S3CRET"})})
@@ -160,7 +160,7 @@ def test_a_huge_definition_is_pinned_without_being_kept(book: PinBook) -> None:
     assert "too long to store" in diff_of(change)
 
 
-def test_books_that_are_written_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_pins_files_written_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
     file = tmp_path / "pins.json"
     threads = [threading.Thread(target=PinBook(file).admit, args=({f"s{i}": listed(TOOL)},)) for i in range(8)]
     for thread in threads:
@@ -181,7 +181,7 @@ def test_a_configuration_has_a_file_of_pins_of_its_own(tmp_path: Path, monkeypat
     assert str(PinBook.of(tmp_path / "mcp.json", "mine.json").file) == "mine.json"
 
 
-def test_a_difference_shows_what_is_hidden(book: PinBook) -> None:
+def test_a_difference_shows_hidden_characters_escaped(book: PinBook) -> None:
     book.admit({"a": listed(TOOL)})
     (change,) = book.admit({"a": listed({**TOOL, "description": "Does work.\u200b\x1b[8m Secretly."})})["a"].changes
     said = diff_of(change)
@@ -200,7 +200,7 @@ def test_findings_name_the_tool_and_the_cure(book: PinBook) -> None:
     assert all("callsheet approve a" in finding.message for finding in found)
 
 
-def test_sides_show_every_change_and_leave_out_equal_lines_far_from_it(book: PinBook) -> None:
+def test_a_side_by_side_difference_omits_equal_lines_far_from_a_change(book: PinBook) -> None:
     schema = {"type": "object", "properties": {f"p{n}": {} for n in range(20)}}
     book.admit({"a": listed({**TOOL, "inputSchema": schema})})
     changed = {**TOOL, "inputSchema": {**schema, "required": ["p1\u202e"]}}

@@ -44,9 +44,8 @@ def catalog_of(*tools: Tool, empty: tuple[str, ...] = ()) -> Catalog:
     )
 
 
-@pytest.mark.parametrize(
-    ("rules", "tool", "allowed"),
-    [
+def test_a_policy_rule_matches_ids_by_pattern_and_denies_disguised_names_too() -> None:
+    cases = [
         ({"default": "allow"}, "a/x", True),
         ({"default": "deny"}, "a/x", False),
         ({"default": "deny", "allow": ["a"]}, "a/x", True),
@@ -63,15 +62,13 @@ def catalog_of(*tools: Tool, empty: tuple[str, ...] = ()) -> Catalog:
         ({"default": "allow", "deny": ["*/delete*"]}, "a/de\u200blete_all", False),
         ({"default": "allow", "deny": ["*/delete*"]}, "a/ｄｅｌｅｔｅ", False),
         ({"default": "deny", "allow": ["a/delete*"]}, "a/de\u200blete", False),
-    ],
-)
-def test_rules_by_name(rules: dict[str, Any], tool: str, allowed: bool) -> None:
-    assert Policy(**rules).allows(made(tool)) is allowed
+    ]
+    for rules, tool, allowed in cases:
+        assert Policy(**rules).allows(made(tool)) is allowed
 
 
-@pytest.mark.parametrize(
-    ("user", "allowed"),
-    [
+def test_users_and_groups_add_to_the_rules_for_everybody() -> None:
+    cases = [
         (None, ["a/x"]),
         ("nobody", ["a/x"]),
         ("ann", ["a/x", "b/x"]),
@@ -79,26 +76,24 @@ def test_rules_by_name(rules: dict[str, Any], tool: str, allowed: bool) -> None:
         (User("zoe", frozenset({"staff"})), ["a/x", "c/x"]),
         (User("ann", frozenset({"staff"})), ["a/x", "b/x", "c/x"]),
         ("eve", []),
-    ],
-)
-def test_users_and_groups_add_to_the_rules_for_everybody(user: Any, allowed: list[str]) -> None:
-    policy = Policy(
-        default="deny",
-        allow=("a",),
-        deny=("d",),
-        users={"ann": Grants(allow=("b", "d")), "eve": Grants(deny=("*",))},
-        groups={"staff": Group(members=("bob",), allow=("c",))},
-    )
-    tools = [made(f"{agent}/x") for agent in "abcd"]
-    assert [tool.id for tool in tools if policy.allows(tool, user)] == allowed
+    ]
+    for user, allowed in cases:
+        policy = Policy(
+            default="deny",
+            allow=("a",),
+            deny=("d",),
+            users={"ann": Grants(allow=("b", "d")), "eve": Grants(deny=("*",))},
+            groups={"staff": Group(members=("bob",), allow=("c",))},
+        )
+        tools = [made(f"{agent}/x") for agent in "abcd"]
+        assert [tool.id for tool in tools if policy.allows(tool, user)] == allowed
 
 
 HARMLESS = {"readOnlyHint": True}
 
 
-@pytest.mark.parametrize(
-    ("annotations", "trusted", "expected"),
-    [
+def test_hints_count_only_where_their_author_is_trusted() -> None:
+    cases = [
         ({}, False, (False, True, False)),
         (HARMLESS, False, (False, True, False)),
         (HARMLESS, True, (True, False, True)),
@@ -106,13 +101,10 @@ HARMLESS = {"readOnlyHint": True}
         ({"destructiveHint": False, "idempotentHint": True}, True, (False, False, True)),
         ({"destructiveHint": False}, False, (False, True, False)),
         ({"readOnlyHint": "yes"}, True, (False, True, False)),
-    ],
-)
-def test_hints_count_only_where_their_author_is_trusted(
-    annotations: dict[str, Any], trusted: bool, expected: tuple[bool, bool, bool]
-) -> None:
-    told = hints(made("a/x", annotations=annotations), trusted=trusted)
-    assert (told["readOnlyHint"], told["destructiveHint"], told["idempotentHint"]) == expected
+    ]
+    for given, trusted, expected in cases:
+        told = hints(made("a/x", annotations=given), trusted=trusted)
+        assert (told["readOnlyHint"], told["destructiveHint"], told["idempotentHint"]) == expected
 
 
 def test_a_hint_tightens_for_all_and_loosens_only_for_the_trusted() -> None:
@@ -140,7 +132,7 @@ def test_a_capability_tightens_for_all_and_loosens_only_for_the_trusted(taxonomy
     assert Policy(default="allow", deny=({"capability": leaf},)).allows(made("a/x", capabilities=(wide,)))
 
 
-def test_all_parts_of_a_rule_must_fit() -> None:
+def test_a_rule_applies_only_if_all_its_conditions_match() -> None:
     policy = Policy(default="allow", deny=({"id": "a", "capability": "own"},))
     assert not policy.allows(made("a/x", capabilities=("own",)))
     assert policy.allows(made("a/x"))
@@ -192,7 +184,7 @@ def test_a_view_is_made_once_for_the_same_rules() -> None:
     assert policy.view(catalog).tools == {"a/x"}
 
 
-def test_a_rule_that_fits_nothing_is_reported() -> None:
+def test_a_rule_that_matches_nothing_is_reported() -> None:
     policy = Policy(
         default="allow",
         deny=("a/x", "a/typo"),

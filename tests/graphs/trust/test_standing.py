@@ -50,7 +50,7 @@ OTHERS: dict[str, tuple[dict[str, Any], dict[str, Any], str | None]] = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_a_yes_holds_for_this_user_this_catalog_and_this_definition_only(what: str) -> None:
+def test_a_standing_approval_holds_for_one_user_catalog_and_definition_only(what: str) -> None:
     standing(loaded()).add(LOG, loaded().pin(LOG))
     assert holds(loaded())
     limited = SERVER.model_copy(update={"callsheet": SERVER.callsheet.model_copy(update={"trusted": True})})
@@ -60,14 +60,14 @@ def test_a_yes_holds_for_this_user_this_catalog_and_this_definition_only(what: s
     assert not holds(loaded(tool, **more), tool, user)
 
 
-def test_a_new_definition_takes_the_place_of_the_old_one() -> None:
+def test_approving_a_changed_tool_replaces_its_old_approval() -> None:
     one = standing(loaded())
     one.add(LOG, "a")
     one.add(LOG, "b")
     assert ([entry.digest for entry in one.entries()], one.holds(LOG.id, "a")) == (["b"], False)
 
 
-def test_what_is_revoked_does_not_hold_any_more() -> None:
+def test_a_revoked_approval_no_longer_holds() -> None:
     one, anna = standing(loaded()), standing(loaded(), "anna")
     for each in (one, anna):
         each.add(LOG, "a")
@@ -78,13 +78,14 @@ def test_what_is_revoked_does_not_hold_any_more() -> None:
     assert anna.entries() == ()
 
 
-@pytest.mark.parametrize("name", ["../../etc", "a/b", "x\u202ey", "", "*", "'; --", "a\nb", "a" * 5_000])
-def test_hostile_names_are_names(name: str, own_home: Path) -> None:
-    hostile = LOG.model_copy(update={"name": name, "agent": f"g{name}"})
-    one = standing(loaded(hostile), name)
-    one.add(hostile, "a")
-    assert (one.holds(hostile.id, "a"), one.holds(LOG.id, "a")) == (True, False)
-    assert [file.parent.name for file in own_home.rglob("*.json")] == ["allowed"]
+def test_a_hostile_name_does_not_leave_the_folder_of_approvals(own_home: Path) -> None:
+    cases = ["../../etc", "a/b", "x\u202ey", "", "*", "'; --", "a\nb", "a" * 5_000]
+    for name in cases:
+        hostile = LOG.model_copy(update={"name": name, "agent": f"g{name}"})
+        one = standing(loaded(hostile), name)
+        one.add(hostile, "a")
+        assert (one.holds(hostile.id, "a"), one.holds(LOG.id, "a")) == (True, False)
+        assert [file.parent.name for file in own_home.rglob("*.json")] == ["allowed"]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_a_damaged_file_allows_nothing_and_is_not_overwritten(content: str) -> N
     assert one.file.text() == content
 
 
-def test_it_can_be_read_by_its_owner_only_and_by_people(own_home: Path) -> None:
+def test_the_approvals_file_is_plain_json_that_only_its_owner_can_read(own_home: Path) -> None:
     standing(loaded()).add(LOG, "a")
     (file,) = own_home.rglob("allowed/*.json")
     assert file.stat().st_mode & 0o777 == 0o600
@@ -112,5 +113,5 @@ def test_it_can_be_read_by_its_owner_only_and_by_people(own_home: Path) -> None:
     }
 
 
-def test_a_catalog_in_memory_remembers_nothing() -> None:
+def test_a_catalog_without_a_file_has_no_standing_approvals() -> None:
     assert StandingApprovals.of("") is None

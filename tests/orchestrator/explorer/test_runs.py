@@ -1,58 +1,124 @@
-"""Past runs: those of a thread, step by step, and only what may be seen of them."""
+"""Runs in the page: those of a thread, step by step, what may be seen of them, and what the command line prints."""
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
-from dataclasses import replace
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import KeptResults
-from callsheet.graphs import Catalog, Loaded, Policy, User
+from callsheet.graphs import Catalog, Policy, User
+from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.ask import run
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads, stream_in_thread
+from callsheet.orchestrator.run_events import MODES, RunEvent, event_of
 from callsheet.orchestrator.server import Site
-from callsheet.orchestrator.server.runs.local_runs import LocalRuns
-from callsheet.orchestrator.server.runs.run_history import MODES, WITHHELD, LiveRun, RunSnapshot, run_of, runs_of
+from callsheet.orchestrator.server.runs.local_backend import LocalBackend
+from callsheet.orchestrator.server.runs.question_views import WITHHELD
+from callsheet.orchestrator.server.runs.runs import Runs
+from callsheet.orchestrator.server.runs.visible_events import VisibleEvents
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import client_of, explorer, served
-from kept_runs import ASKING, ENDED, RESULT, REVISED, USED, Kept, moment
+from explored_page import shown
+from kept_runs import ASKING, ENDED, PICKED, RESULT, REVISED, USAGE, USED, WORKED, Kept, moment, with_values
+from page_runs import drawn_runs
 from scripted_model import ScriptedModel, planned
 
 Asked = Callable[..., Any]
 
 
 def test_a_run_is_shown_step_by_step_with_calls_and_durations(catalog: Catalog, asked: Asked) -> None:
-    history = [ENDED, moment("b", "05"), moment("a", "02", waiting=1), moment("a", "01"), RunSnapshot({}, "")]
-    app = explorer(catalog, runs=Kept(history))
+    nothing = ENDED._replace(values={})
+    app = explorer(catalog, runs=Kept([ENDED, moment("b", 5), moment("a", 2, waiting=1), moment("a", 1), nothing]))
     assert asked(app, "overview")["runs"]
     assert [thread["id"] for thread in asked(app, "runs")] == ["t"]
-    last, first = asked(app, "run", id="t")
-    assert (last["request"], last["seconds"], last["note"], last["answer"]) == ("request b", 4.0, "by rules", "4.8 km")
+    last, first = shown(client_of(app), "t")
+    assert (last["request"], last["seconds"], last["note"], last["answer"]) == ("request b", 9.0, "by rules", "4.8 km")
     assert (first["request"], first["answer"], first["status"]) == ("request a", "", "waiting")
     step, waiting = last["steps"]
-    assert (step["status"], step["seconds"], step["result"]) == ("done", 0.25, "4.8 km")
+    assert (step["status"], step["result"]) == ("done", "4.8 km")
     (call,) = step["calls"]
-    assert (call["tool"]["id"], call["args"], call["files"]) == ("units/convert_length", '{\n  "value": 3\n}', 1)
-    assert step["picked"][0]["why"] == "a may need it"
+    assert (call["tool"]["id"], call["seconds"]) == ("units/convert_length", 0.25)
+    assert (call["args"], call["files"]) == ('{\n  "value": 3\n}', 1)
+    assert step["picked"][0]["why"] == "used by a"
     assert (waiting["status"], waiting["depends_on"]) == ("waiting", ["1"])
 
 
-def test_what_a_step_did_with_tools_that_may_not_be_seen_is_withheld(catalog: Catalog, asked: Asked) -> None:
+def test_what_a_step_did_with_tools_that_may_not_be_seen_is_withheld(catalog: Catalog) -> None:
     policy = Policy(default="allow", deny=("units/convert_length",))
-    ended = RunSnapshot({**ENDED.values, "revisions": REVISED.values["revisions"]}, ENDED.at)
-    (run,) = asked(explorer(catalog, policy, runs=Kept([ended])), "run", id="t")
+    ended = with_values(ENDED, revisions=REVISED.values["revisions"])
+    app = explorer(catalog, policy, runs=Kept([ended]))
+    told = client_of(app).get("/callsheet/api/run", params={"id": "t"}).text
+    assert "units" not in told
+    (run,) = shown(client_of(app), "t")
     step = run["steps"][0]
     assert run["revisions"] == []
     assert (step["status"], step["error"], step["calls"], step["picked"]) == ("done", WITHHELD, [], [])
     assert run["answer"] == WITHHELD
-    assert "units" not in str(run)
+
+
+def hidden_calls(catalog: Catalog) -> VisibleEvents:
+    """The events for somebody who may not see one tool."""
+    found = served(catalog, Policy(default="allow", deny=("units/convert_length",)))
+    return VisibleEvents(Site(lambda: found).visible_to(User("ann")))
+
+
+def test_a_call_that_may_not_be_seen_withholds_its_step_and_the_answer_while_it_runs(catalog: Catalog) -> None:
+    events = hidden_calls(catalog)
+    call = {"step_id": "1", "call_id": "c", "agent": "units", "tool": "units/convert_length", "args": {"value": 3}}
+    told = [
+        *events.of({"event": "tool_started", **call}),
+        *events.of({"event": "progress", **call, "progress": 1, "total": None, "text": "secret"}),
+        *events.of({"event": "tool_finished", **call, "status": "success", "output": "secret"}),
+        *events.of({"event": "draft", "text": "secret"}),
+        *events.of({"event": "revision", "reason": "secret"}),
+        *events.of({"event": "trouble", "text": "secret"}),
+        *events.of({"event": "usage", **USAGE, "by_step": {"1": WORKED}}),
+    ]
+    assert [one["event"] for one in told] == ["withheld"] * 3 + ["trouble", "usage"]
+    assert told[-1]["steps"] == {}
+    assert "secret" not in str(told)
+    assert "units" not in str(told)
+
+
+def test_what_a_worker_does_itself_withholds_nothing(catalog: Catalog) -> None:
+    events = hidden_calls(catalog)
+    assert events.of({"event": "tool_started", "step_id": "1", "call_id": "c", "tool": "finish", "args": {}}) == []
+    result = {**RESULT, "calls": [], "agents": [], "tools": []}
+    (told,) = events.of({"event": "step", "step_id": "1", "result": result})
+    assert told["event"] == "step"
+
+
+def test_the_notes_of_a_selection_are_those_of_the_command_line(
+    catalog: Catalog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    selection = {
+        **PICKED,
+        "verdict": "nothing_fits",
+        "left_out": {"maps": "it failed"},
+        "down": {"units": "Monday"},
+        "skills": [{"id": "maps", "score": 0.5}],
+    }
+    event = {"event": "picked", "step_id": "1", "selection": selection, "why": PICKED["why"]}
+    output.Show().event(event)
+    printed = [line.strip() for line in capsys.readouterr().out.splitlines()[1:]]
+    found = served(catalog)
+    (told,) = VisibleEvents(Site(lambda: found).visible_to(User())).of(event)
+    assert [note["text"] for note in told["notes"]] == printed
+    assert len(printed) == 4
+    hidden = served(catalog, Policy(default="allow", deny=("maps",)))
+    (told,) = VisibleEvents(Site(lambda: hidden).visible_to(User())).of(
+        {**event, "selection": {**selection, "agents": []}}
+    )
+    assert "maps" not in str(told)
 
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
@@ -61,7 +127,7 @@ PNG = b"\x89PNG\r\n\x1a\n" + b"pixels"
 def with_picture(path: str, catalog: Catalog, policy: Policy | None = None) -> Any:
     """An explorer over a run whose call has returned this file."""
     call = {**RESULT["calls"][0], "files": [path]}  # type: ignore[index]
-    ended = replace(ENDED, values={**ENDED.values, "results": {"1": {**RESULT, "calls": [call]}}})
+    ended = with_values(ENDED, results={"1": {**RESULT, "calls": [call]}})
     return explorer(catalog, policy, runs=Kept([ended]))
 
 
@@ -75,10 +141,10 @@ def kept_picture(content: bytes = PNG, media: str = "image/png") -> str:
 def test_a_picture_that_a_call_returned_is_shown(catalog: Catalog, asked: Asked) -> None:
     path = kept_picture()
     app = with_picture(path, catalog)
-    (run,) = asked(app, "run", id="t")
+    (run,) = shown(client_of(app), "t")
     assert run["steps"][0]["calls"][0]["pictures"] == [Path(path).name]
-    shown = asked(app, "picture", id="t", file=Path(path).name)
-    assert (shown["media"], base64.b64decode(shown["data"])) == ("image/png", PNG)
+    picture = asked(app, "picture", id="t", file=Path(path).name)
+    assert (picture["media"], base64.b64decode(picture["data"])) == ("image/png", PNG)
 
 
 def test_only_a_picture_of_the_store_is_read(catalog: Catalog, asked: Asked, tmp_path: Path) -> None:
@@ -101,16 +167,14 @@ def test_a_picture_of_a_tool_that_may_not_be_seen_is_withheld(catalog: Catalog, 
     asked(app, "picture", 404, id="t", file=Path(path).name)
 
 
-def test_questions_revisions_and_usage_are_shown_also_of_a_run_that_has_not_ended(
-    catalog: Catalog, asked: Asked
-) -> None:
-    history = [USED, ASKING, REVISED, moment("a", "01")]
-    used, asking, revised, plain = asked(explorer(catalog, runs=Kept(history)), "run", id="t")
+def test_questions_revisions_and_usage_are_shown_also_of_a_run_that_has_not_ended(catalog: Catalog) -> None:
+    history = [USED, ASKING, REVISED, moment("a", 1)]
+    used, asking, revised, plain = shown(client_of(explorer(catalog, runs=Kept(history))), "t")
     (question,) = asking["questions"]
     assert (question["text"], question["choices"]) == ("Which file?", ["a.txt", "b.txt"])
     (revision,) = revised["revisions"]
-    assert (revision["added"], revision["dropped"], revision["refused"]) == (["3"], ["2"], False)
-    assert revision["reason"] == "the file is <b>missing</b>"
+    assert [one["id"] for one in (*revision["added"], *revision["dropped"])] == ["3", "2"]
+    assert (revision["reason"], revision["refused"]) == ("the file is <b>missing</b>", False)
     assert revised["usage"] == {"calls": 3, "input_tokens": 300, "output_tokens": 30, "cached_tokens": 0}
     assert (plain["questions"], plain["revisions"], plain["usage"]) == ([], [], None)
     assert used["usage"] == {"calls": 3, "input_tokens": 6_000, "output_tokens": 430, "cached_tokens": 4_000}
@@ -126,74 +190,83 @@ def test_a_discarded_message_is_counted() -> None:
     assert (total.calls, total.input_tokens, total.cached_tokens, total.seconds) == (2, 20, 8, 1.5)
 
 
-def stored(threads: Threads) -> Any:
-    """The page's runs, for reading only."""
-    nothing: Any = None
-    return LocalRuns(nothing, threads, nothing)
+class Shop:
+    """The supervisor over the shop of the tests, with its threads; the page shows their runs."""
+
+    def __init__(self, shop: Any, monkeypatch: Any, folder: Path, **more: Any) -> None:
+        loaded = shop.loaded(monkeypatch)
+        found = served(loaded)
+        self.threads = Threads(folder / "threads")
+        self.workflow = create_supervisor(loaded, retriever=found.retriever, registry=found.registry, **more)
+        self.backend = LocalBackend(self.workflow, self.threads, found.registry)
+        self.client = client_of(explorer(loaded, runs=Runs(self.backend)))
+        self.visible = Site(lambda: found).visible_to(User())
+
+    async def events(self, request: str) -> list[RunEvent]:
+        """The events of a request in the thread ``t``, as this process streams them."""
+        events: list[RunEvent] = []
+
+        def take(*part: Any) -> None:
+            if event := event_of(*part):
+                events.append(event)
+
+        given = {"messages": [{"role": "user", "content": request}]}
+        with self.threads.locked("t"):
+            await stream_in_thread(self.workflow, self.threads, "t", given, modes=MODES, take=take)
+        return events
+
+    def drawn(self, events: Sequence[RunEvent]) -> list[dict[str, Any]]:
+        """The run in the page after each of these events."""
+        shown = VisibleEvents(self.visible)
+        return drawn_runs([[drawn for event in events for drawn in shown.of(event)]])[0]
 
 
-async def asks(shop: Any, monkeypatch: Any, threads: Threads, thread: str, approval: Any) -> Loaded:
-    loaded: Loaded = shop.loaded(monkeypatch)
-    found = served(loaded)
-    workflow = create_supervisor(
-        loaded, retriever=found.retriever, registry=found.registry, settings=Settings(approval=approval)
-    )
-    given = {"messages": [{"role": "user", "content": "Look up the exchange rate of the currency 'USD' in euro."}]}
-    with threads.locked(thread):
-        await run(workflow, threads, thread, given, lambda _: None)
-    return loaded
+RATE = "Look up the exchange rate of the currency 'USD' in euro."
 
 
 async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
-    threads = Threads(tmp_path / "threads")
-    loaded = await asks(shop, monkeypatch, threads, "rates", "never")
+    page = Shop(shop, monkeypatch, tmp_path, settings=Settings(approval="never"))
+    with page.threads.locked("rates"):
+        given = {"messages": [{"role": "user", "content": RATE}]}
+        await run(page.workflow, page.threads, "rates", given, lambda _: None)
     (tmp_path / "threads" / "broken.sqlite").write_text("this is no database, whatever its name says" * 20)
-    runs = stored(threads)
-    known = {thread["id"]: thread for thread in await runs.recent(None)}
+    known = {thread["id"]: thread for thread in page.client.get("/callsheet/api/runs").json()}
     assert (known["rates"]["request"][:7], known["rates"]["status"]) == ("Look up", "done")
     assert known["broken"]["status"] == "error"
-    assert await runs.history(None, "../rates") == []
-    client = client_of(explorer(loaded, runs=stored(threads)))
-    (shown,) = client.get("/callsheet/api/run", params={"id": "rates"}).json()
-    (step,) = shown["steps"]
+    assert page.client.get("/callsheet/api/run", params={"id": "../rates"}).status_code == 404
+    (told,) = shown(page.client, "rates")
+    (step,) = told["steps"]
     assert (step["status"], step["calls"][0]["tool"]["id"]) == ("done", "bank/exchange_rate")
-    assert shown["seconds"] > 0
-    assert step["result"] in shown["answer"]
-    assert "broken.sqlite" in client.get("/callsheet/api/run", params={"id": "broken"}).json()["error"]
-    await asks(shop, monkeypatch, threads, "asks", "always")
-    assert [thread["status"] for thread in await runs.recent(None) if thread["id"] == "asks"] == ["interrupted"]
-    (shown,) = client.get("/callsheet/api/run", params={"id": "asks"}).json()
-    (question,) = shown["questions"]
-    assert (shown["status"], shown["answer"], shown["steps"][0]["status"]) == ("waiting", "", "needs_approval")
+    assert told["seconds"] > 0
+    assert step["result"] in told["answer"]
+    assert "broken.sqlite" in page.client.get("/callsheet/api/run", params={"id": "broken"}).json()["error"]
+
+
+async def test_a_question_of_the_command_line_waits_in_the_page(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
+    page = Shop(shop, monkeypatch, tmp_path, settings=Settings(approval="always"))
+    await page.events(RATE)
+    assert [thread["status"] for thread in page.client.get("/callsheet/api/runs").json()] == ["waiting"]
+    (told,) = shown(page.client, "t")
+    (question,) = told["questions"]
+    assert (told["status"], told["answer"], told["steps"][0]["status"]) == ("waiting", "", "needs_approval")
     assert (question["tool"]["id"], question["args"]) == ("bank/exchange_rate", '{\n  "currency": "USD"\n}')
 
 
-async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
-    shop: Any, worker: Any, monkeypatch: Any, tmp_path: Path
-) -> None:
-    loaded, threads = shop.loaded(monkeypatch), Threads(tmp_path / "threads")
-    found = served(loaded)
-    seen = Site(lambda: found).visible_to(User())
+@pytest.fixture
+def weather(shop: Any, worker: Any, monkeypatch: Any, tmp_path: Path) -> Shop:
+    """A supervisor with models, which plans two steps and writes the answer word by word."""
     plan = planned(("a", "tell the weather of Oslo", []), ("b", "look up the rate of USD", ["a"]))
-    workflow = create_supervisor(
-        loaded,
-        retriever=found.retriever,
-        registry=found.registry,
-        settings=Settings(),
-        planner_model=ScriptedModel(replies=[plan]),
-        worker_model=worker,
-        answer_model=GenericFakeChatModel(messages=iter([AIMessage("Sun in Oslo, and 0.9 EUR.")] * 2)),
-    )
+    models: dict[str, Any] = {
+        "planner_model": ScriptedModel(replies=[plan]),
+        "worker_model": worker,
+        "answer_model": GenericFakeChatModel(messages=iter([AIMessage("Sun in Oslo, and 0.9 EUR.")] * 2)),
+    }
+    return Shop(shop, monkeypatch, tmp_path, settings=Settings(), **models)
+
+
+async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(weather: Shop) -> None:
     for request in ("the weather, and then the rate", "and once more"):
-        live, told = LiveRun(RunSnapshot({"request": request}, "")), list[Any]()
-
-        def take(*part: Any, live: LiveRun = live, told: list[Any] = told) -> None:
-            live.take(*part)
-            told.append(run_of(seen, live.snapshot))
-
-        with threads.locked("t"):
-            given = {"messages": [{"role": "user", "content": request}]}
-            await stream_in_thread(workflow, threads, "t", given, modes=MODES, take=take)
+        told = weather.drawn(await weather.events(request))
         states = [tuple((step["status"], len(step["calls"])) for step in run["steps"]) for run in told]
         wanted = [
             (("waiting", 0), ("waiting", 0)),
@@ -207,8 +280,34 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(
         drafts = [run["answer"] for run in told if run["answer"]]
         assert all(draft.startswith("Sun") for draft in drafts)
         assert len(set(drafts)) > 3
-        assert {run["request"] for run in told if run["id"]} == {told[-1]["request"]}
-    runs = stored(threads)
-    second, first = runs_of(seen, await runs.history(None, "t"))
-    assert (second["steps"], second["answer"]) == (told[-1]["steps"], "Sun in Oslo, and 0.9 EUR.")
-    assert (first["answer"], first["status"]) == (second["answer"], "done")
+        assert {run["request"] for run in told} == {request}
+        # The history has the same steps, picks, calls, answer and usage.
+        past = shown(weather.client, "t")[0]
+        parts = ("id", "request", "began", "note", "answer", "questions", "revisions", "steps", "usage", "roles")
+        assert {part: past[part] for part in parts} == {part: told[-1][part] for part in parts}
+        assert past["status"] == "done"
+    second, first = shown(weather.client, "t")
+    assert [run["request"] for run in (first, second)] == ["the weather, and then the rate", "and once more"]
+
+
+async def test_the_page_shows_of_a_run_what_the_command_line_prints(
+    weather: Shop, shop: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.broken.add("exchange_rate")
+    events = await weather.events("the weather, and then the rate")
+    show = output.Show(explain=True)
+    for event in events:
+        show.event(event)
+    printed = capsys.readouterr().out
+    run = weather.drawn(events)[-1]
+    for step in run["steps"]:
+        (call,) = step["calls"]
+        for part in (
+            f"{step['id']}  {step['text']}",
+            f"Step {step['id']}: {step['status']}",
+            *(f"{tool['tool']['id']}  {tool['why']}" for tool in step["picked"]),
+            f"{call['tool']['id']} {json.dumps(json.loads(call['args']))}",
+            f"-> {call['error'] or call['answer']}",
+        ):
+            assert part in printed
+    assert [step["status"] for step in run["steps"]] == ["done", "failed"]

@@ -71,7 +71,7 @@ def test_without_the_key_nothing_but_the_page_and_its_health_is_given(catalog: C
                 assert answer.status_code == (200 if path in public else 403), (method, path)
                 assert not any(agent.id in answer.text for agent in catalog.agents) or path in public, path
     told = client_of(app).get("/callsheet/api/run", params={"id": "t"})
-    assert told.json()[0]["answer"] == "4.8 km"
+    assert "4.8 km" in told.text
     with pytest.raises(SettingsError, match="every user of this machine"):
         create_explorer(Site(lambda: served(catalog)))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.programs import functions_of, stubs, without_functions
+from callsheet.agents.programs.functions import functions_of, stubs, without_functions
 from callsheet.agents.registry.binding import BoundTool, bound_tool
 from callsheet.graphs import Tool
 

@@ -40,10 +40,12 @@ async def streamed(app: Any, mode: Any, **more: Any) -> list[Any]:
     return [part async for part in app.astream(given, THREAD, stream_mode=mode, subgraphs=True, **more)]
 
 
-async def test_events_tell_plan_picks_calls_and_results(app: Any) -> None:
+async def test_events_tell_request_plan_picks_calls_and_results(app: Any) -> None:
     events = [event for _, event in await streamed(app, "custom")]
-    assert events[0]["event"] == "plan"
-    assert [step["id"] for step in events[0]["steps"]] == ["a", "b"]
+    request, plan = events[:2]
+    assert (request["event"], request["request"]) == ("request", f"{WEATHER} and {RATE}")
+    assert plan["event"] == "plan"
+    assert [step["id"] for step in plan["steps"]] == ["a", "b"]
     for step_id in "ab":
         own = [event for event in events if event.get("step_id") == step_id]
         assert [event["event"] for event in own] == ["picked", "tool_started", "tool_finished", "step"]

@@ -15,6 +15,7 @@ from langgraph_sdk.client import LangGraphClient
 
 from explored_page import sent, watched
 from langgraph_server import DevServer
+from page_runs import drawn
 
 pytestmark = pytest.mark.server
 
@@ -89,7 +90,8 @@ async def test_a_run_its_question_and_its_figures_are_shown_to_its_owner_only(se
     given: Any = {"messages": [{"role": "user", "content": MAIL}]}
     await ann.runs.wait(thread, "supervisor", input=given)
     assert [run["id"] for run in page(server, "ann", "api/runs").json()] == [thread]
-    (run,) = page(server, "ann", "api/run", id=thread).json()
+    (events,) = page(server, "ann", "api/run", id=thread).json()
+    run = drawn(events)
     assert (run["request"], run["status"], run["steps"][0]["status"]) == (MAIL, "waiting", "needs_approval")
     assert page(server, "bob", "api/runs").json() == []
     assert page(server, "bob", "api/run", id=thread).status_code == 404

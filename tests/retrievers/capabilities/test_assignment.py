@@ -18,7 +18,7 @@ from scripted import catalog_of
 CATALOG = catalog_of(a_x="", a_y="", b_z="")
 
 
-def test_the_likely_ones_at_most_three_or_the_best_if_it_is_possible_or_none() -> None:
+def test_a_tool_gets_up_to_three_likely_capabilities_or_one_possible_or_none() -> None:
     sure = {
         "a/x": {"one": 0.9, "two": 0.8, "three": 0.7, "four": 0.6},
         "a/y": {"one": 0.3, "two": 0.4},
@@ -35,7 +35,7 @@ def test_the_likely_ones_at_most_three_or_the_best_if_it_is_possible_or_none() -
     assert found.tools_of["do"] == found.tools_of["all"] == ("a/x", "a/y")
 
 
-def test_what_the_author_declares_holds_alone() -> None:
+def test_declared_capabilities_replace_assigned_ones() -> None:
     tools = (Tool(agent="a", name="x", capabilities=("do", "dance")), Tool(agent="a", name="y"))
     catalog = Catalog(agents=(Agent(id="a", tools=tools),))
     found = assign_capabilities(catalog, Known(catalog, {"a/x": {"one": 0.9}, "a/y": {"one": 0.9}}, {}, "one"))
@@ -48,11 +48,11 @@ def test_what_the_author_declares_holds_alone() -> None:
     assert [(c["id"], c["tools"]) for c in plain["capabilities"]][-1] == ("one", ["a/y"])
 
 
-def test_an_empty_catalog_is_covered() -> None:
+def test_capability_coverage_of_an_empty_catalog_is_complete() -> None:
     assert assign_capabilities(Catalog(), Known(catalog_of(), {}, {}, "one")).coverage == 1.0
 
 
-def test_accepted_ones_go_into_the_catalog_and_through_its_file(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_accepted_capabilities_are_in_the_catalog_and_its_file(tmp_path_factory: pytest.TempPathFactory) -> None:
     sure = {"a/x": {"one": 0.9}, "a/y": {"one": 0.4}}
     index = Known(CATALOG, sure, {}, "one")
     catalog = with_capabilities(CATALOG, assign_capabilities(CATALOG, index))
@@ -62,7 +62,7 @@ def test_accepted_ones_go_into_the_catalog_and_through_its_file(tmp_path_factory
     assert load(file).catalog == catalog
 
 
-def test_a_tool_may_have_lost_its_text(minilm: MiniLMEmbeddings) -> None:
+def test_tools_without_text_or_with_hostile_text_are_assigned_too(minilm: MiniLMEmbeddings) -> None:
     tools = (
         Tool(agent="a", name="x"),
         Tool(agent="a", name="天気", description="東京の天気"),
@@ -74,7 +74,7 @@ def test_a_tool_may_have_lost_its_text(minilm: MiniLMEmbeddings) -> None:
     assert all(0 < a.confidence <= 1 for entries in found.of.values() for a in entries)
 
 
-def test_plain_tools_with_the_embedded_model(minilm: MiniLMEmbeddings) -> None:
+def test_the_embedded_model_assigns_the_right_capability_to_plain_tools(minilm: MiniLMEmbeddings) -> None:
     said = {
         "read_file": ("Reads the content of a file.", "file-management file-reading"),
         "send_email": ("Sends an e-mail to people.", "external-api-access messaging"),

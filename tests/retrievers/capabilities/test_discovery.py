@@ -37,12 +37,12 @@ def test_a_capability_that_is_surely_asked_for_raises_its_tools_and_their_agents
     assert next(tool.id for tool in unsure.select("q", capability_weight=0.1, capability_sure=0.8).tools) == "b/z"
 
 
-def test_the_verdict_is_spoken_without_capabilities() -> None:
+def test_the_verdict_does_not_depend_on_capabilities() -> None:
     made = knowing_selector(CATALOG, {"a/x": 0.1}, known({"b/z": {"fly": 1.0}}, {"fly": 1.0}))
     assert made.select("q", capability_weight=1.0).verdict == made.select("q").verdict == "nothing_fits"
 
 
-def test_the_cut_leaves_out_what_is_hardly_expected_and_says_why() -> None:
+def test_the_cut_leaves_out_unlikely_tools_and_says_why() -> None:
     made = selector(CATALOG, {"a/x": 0.9, "a/y": 0.8, "b/z": 0.4})
     uses = {tool.id: tool.use for tool in made.select("q").tools}
     assert uses["a/y"] == pytest.approx(0.9 * exp(-0.1 / 0.04) / (1 + exp(-0.1 / 0.04)), abs=1e-3)
@@ -60,14 +60,14 @@ def test_a_smaller_budget_cuts_more_and_one_tool_always_stays() -> None:
     assert [tool.id for tool in made.select("q", cut=1e9).tools] == ["a/x"]
 
 
-def test_what_a_kept_tool_requires_is_never_cut() -> None:
+def test_tools_required_by_a_kept_tool_are_never_cut() -> None:
     catalog = catalog_of(a_x="b_z", a_y="")
     made = selector(catalog, {"a/x": 0.9, "a/y": 0.1}, made=SelectSettings(tool_dependency=0.001))
     kept = made.select("q", cut=10.0)
     assert [tool.id for tool in kept.tools] == ["a/x", "b/z"]
 
 
-def test_a_link_lowers_what_is_worth_a_place_but_not_of_a_tool_without_capability() -> None:
+def test_a_weak_link_lowers_the_value_of_a_tool_with_a_capability_only() -> None:
     scores = {"a/x": 0.90, "a/y": 0.75, "b/z": 0.75}
     made = knowing_selector(CATALOG, scores, known({"a/x": {"fly": 1.0}, "a/y": {"swim": 1.0}}, {}))
     settings = {"capability_weight": 0.1, "context": 0.0, "cut": 0.01 * 10**2}
@@ -94,13 +94,13 @@ def test_a_discovery_from_query_to_candidates() -> None:
     assert found.to_dict()["actions"] == ("do",)
 
 
-def test_nothing_to_discover() -> None:
+def test_discovery_in_an_empty_catalog_finds_nothing() -> None:
     made = knowing_selector(CATALOG, SCORES, known({}, {}))
     found = discover(made, "  ")
     assert (found.candidates, found.capabilities, found.sources, found.verdict) == ((), {}, {}, "nothing_fits")
 
 
-def test_settings_that_cannot_work() -> None:
+def test_impossible_settings_of_discovery_are_refused() -> None:
     with pytest.raises(SettingsError, match="give the Selector a CapabilityIndex"):
         selector(CATALOG, SCORES).select("q", capability_weight=0.1)
     with pytest.raises(SettingsError, match="tools must be a whole number of at least 1"):
@@ -110,7 +110,7 @@ def test_settings_that_cannot_work() -> None:
             SelectSettings(**wrong)  # type: ignore[arg-type]
 
 
-def test_by_default_capabilities_have_no_part(catalog: Catalog, minilm: MiniLMEmbeddings) -> None:
+def test_capabilities_are_not_used_by_default(catalog: Catalog, minilm: MiniLMEmbeddings) -> None:
     retriever = AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=minilm)
     assert retriever.select("weather in Rome", general=0).trace.capabilities == {}
     assert "of_tools" not in vars(retriever.selector.capabilities)

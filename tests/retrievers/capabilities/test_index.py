@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from math import exp
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +45,7 @@ def test_agents_have_no_capability() -> None:
     assert index.of_tools[index.rows["a"]].tolist() == [0.0]
 
 
-def test_what_an_author_declares_counts_one_and_alone_and_a_wide_one_means_all_under_it() -> None:
+def test_a_declared_capability_counts_one_and_a_broad_one_includes_all_below() -> None:
     tools = tuple(
         Tool(agent="a", name=name, capabilities=names)
         for name, names in (("x", ("swim",)), ("y", ("do",)), ("z", ("dance",)))
@@ -60,7 +59,7 @@ def test_what_an_author_declares_counts_one_and_alone_and_a_wide_one_means_all_u
     }
 
 
-def test_a_request_asks_for_what_its_words_and_its_meaning_say() -> None:
+def test_words_and_meaning_of_a_request_decide_its_capabilities() -> None:
     index = indexed(CATALOG, taxonomy_of("fly", "swim"), {})
     whole, part = index.asked("swim and fly off", [(9, 12)])
     assert whole[0] == whole[1]
@@ -68,7 +67,7 @@ def test_a_request_asks_for_what_its_words_and_its_meaning_say() -> None:
     assert part[1] < 0.1
 
 
-def test_only_what_is_surely_asked_for_is_evidence() -> None:
+def test_only_a_capability_asked_for_with_certainty_is_evidence() -> None:
     known = Known(CATALOG, {"a/x": {"fly": 0.8, "swim": 1.0}, "b/z": {"fly": 0.5}}, {}, "fly", "swim")
     evidence = known.evidence(known.vector({"fly": 0.95, "swim": 0.89}), sure=0.9)
     found = {tool: float(evidence[known.rows[tool]]) for tool in CATALOG.tools}
@@ -76,28 +75,28 @@ def test_only_what_is_surely_asked_for_is_evidence() -> None:
     assert not known.evidence(known.vector({"fly": 0.5}), sure=0.9).any()
 
 
-def test_likely_is_what_is_asked_for_or_what_the_expected_tools_have() -> None:
+def test_likely_capabilities_are_those_asked_for_or_of_the_expected_tools() -> None:
     known = Known(CATALOG, {"a/x": {"fly": 1.0}, "b/z": {"swim": 0.5}}, {}, "fly", "swim", "run")
     use = {known.rows["a/x"]: 0.6, known.rows["b/z"]: 0.3}
     likely = known.likely(known.vector({"run": 0.4}), use)
     assert known.named(likely) == pytest.approx({"fly": 1.0, "run": 0.4, "swim": 0.3 * 0.5 / 0.6})
 
 
-def test_a_link_is_never_below_a_tenth_and_a_tool_without_capability_is_not_judged_by_it() -> None:
+def test_a_link_is_at_least_a_tenth_and_one_for_a_tool_without_capability() -> None:
     known = Known(CATALOG, {"a/x": {"fly": 0.8}, "a/y": {"swim": 0.9}, "b/z": {"fly": 0.09}}, {}, "fly", "swim")
     likely = known.vector({"fly": 0.5})
     links = {tool: known.link(known.rows[tool], likely) for tool in CATALOG.tools}
     assert links == pytest.approx({"a/x": 0.4, "a/y": 0.1, "b/z": 1.0})
 
 
-def test_a_part_knows_the_same_of_its_tools() -> None:
+def test_a_part_of_the_index_gives_the_same_confidences() -> None:
     known = Known(CATALOG, {"a/x": {"fly": 0.8}, "b/z": {"fly": 0.7}}, {}, "fly")
     part = known.part([known.rows["b"], known.rows["b/z"]])
     assert part.rows == {"b": 0, "b/z": 1}
     assert part.of_tools.tolist() == known.of_tools[[known.rows["b"], known.rows["b/z"]]].tolist()
 
 
-def test_no_tools_and_no_leaves_are_no_trouble() -> None:
+def test_an_index_without_tools_or_leaves_works() -> None:
     assert indexed(Catalog(), default_taxonomy(), {}).of_tools.shape == (0, 10)
     nothing = indexed(CATALOG, Taxonomy(), {})
     assert nothing.of_tools.shape == (5, 0)
@@ -106,7 +105,7 @@ def test_no_tools_and_no_leaves_are_no_trouble() -> None:
     assert nothing.link(2, nothing.likely(nothing.asked("q")[0], {2: 1.0})) == 1.0
 
 
-def test_an_index_that_multiplies_and_one_that_is_asked_by_texts_say_the_same(minilm: MiniLMEmbeddings) -> None:
+def test_an_index_by_vectors_and_one_by_texts_give_the_same_confidences(minilm: MiniLMEmbeddings) -> None:
     catalog = Catalog(
         agents=(Agent(id="a", tools=(Tool(agent="a", name="convert", description="Converts units of length."),)),)
     )
@@ -132,7 +131,7 @@ def test_an_index_that_multiplies_and_one_that_is_asked_by_texts_say_the_same(mi
     ],
 )
 @pytest.mark.parametrize("taxonomy", SHIPPED)
-def test_plain_requests_with_the_embedded_model(
+def test_the_embedded_model_finds_the_capability_of_plain_requests(
     request_text: str, wanted: str, taxonomy: str, minilm: MiniLMEmbeddings
 ) -> None:
     retriever = AgentGraphRetriever.from_catalog(CATALOG, index=":memory:", embeddings=minilm, taxonomy=taxonomy)
@@ -145,9 +144,8 @@ def test_plain_requests_with_the_embedded_model(
 SIGNS = Signs([capability("mail", None, "send", "mail"), capability("post", None, "send", "web search")])
 
 
-@pytest.mark.parametrize(
-    ("fields", "found"),
-    [
+def test_a_signal_word_counts_by_its_position_and_how_many_capabilities_share_it() -> None:
+    cases = [
         ({"name": "send_it"}, [0.5, 0.5]),  # two share it
         ({"name": "mail_it"}, [1.0, 0.0]),
         ({"description": "Goes by mail. Then it searches."}, [0.6, 0.0]),
@@ -156,11 +154,10 @@ SIGNS = Signs([capability("mail", None, "send", "mail"), capability("post", None
         ({"name": "webSearch"}, [0.0, 1.0]),
         ({"name": "search_web"}, [0.0, 0.0]),  # a phrase stands together
         ({"description": "Mailing and sending."}, [0.6, 0.3]),  # stems
-    ],
-)
-def test_a_sign_counts_by_where_it_stands_and_how_many_share_it(fields: dict[str, Any], found: list[float]) -> None:
-    tool = Tool(**{"agent": "a", "name": "x", **fields})
-    assert [round(float(x), 3) for x in SIGNS.of_tool(tool)] == found
+    ]
+    for fields, found in cases:
+        tool = Tool(**{"agent": "a", "name": "x", **fields})
+        assert [round(float(x), 3) for x in SIGNS.of_tool(tool)] == found
 
 
 @pytest.mark.parametrize(
@@ -173,7 +170,7 @@ def test_a_sign_counts_by_where_it_stands_and_how_many_share_it(fields: dict[str
         ("\u202e" * 50, [0.0, 0.0]),
     ],
 )
-def test_in_a_request_the_first_words_count_more(text: str, found: list[float]) -> None:
+def test_the_first_words_of_a_request_count_more(text: str, found: list[float]) -> None:
     assert [round(float(x), 3) for x in SIGNS.of_request(text)] == found
 
 

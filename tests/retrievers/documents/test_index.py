@@ -230,7 +230,7 @@ def test_all_sentences_are_compared_and_embedded_once(
     assert len(embedder.asked) == 40
 
 
-def test_of_a_large_folder_chunks_are_preselected_by_the_query_alone(
+def test_chunks_of_a_large_folder_are_preselected_by_the_query_alone(
     write: Write, embedder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("callsheet.retrievers.documents.document_index.AFFORDABLE", 100)

@@ -29,9 +29,8 @@ def cut(text: str) -> list[str]:
     return [sentence.strip() for sentence in sentences_of(text)]
 
 
-@pytest.mark.parametrize(
-    ("text", "sentences"),
-    [
+def test_sentences_end_where_a_reader_would_end_them() -> None:
+    cases = [
         (
             "Dr. Smith lives in Washington, D.C. He met J. K. Rowling. It cost $3.50! Really?",
             ["Dr. Smith lives in Washington, D.C.", "He met J. K. Rowling.", "It cost $3.50!", "Really?"],
@@ -44,16 +43,14 @@ def cut(text: str) -> list[str]:
         ("# Vacation\nManagers have 30 days. Interns 12.\n", ["# Vacation", "Managers have 30 days.", "Interns 12."]),
         ("One\n## Two\nthree.", ["One", "## Two", "three."]),
         ("#tag of one\nline.", ["#tag of one\nline."]),
-    ],
-)
-def test_sentences_end_where_a_reader_would_end_them(text: str, sentences: list[str]) -> None:
-    assert cut(text) == sentences
-    assert "".join(sentences_of(text)) == text
+    ]
+    for text, sentences in cases:
+        assert cut(text) == sentences
+        assert "".join(sentences_of(text)) == text
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_sentences_are_split_by_the_rules_of_their_paragraphs_language() -> None:
+    cases = [
         "Der Aufzug wird am 3. März gewartet.|Anträge, z. B. auf Urlaub, stellt man bis 15. Januar bei Fr. Dr. Huber.",
         "Nach Art. 12 Abs. 3 haftet die Gesellschaft.|Im 19. Jahrhundert war es so.|Siehe Kap. 4 des Handbuchs.",
         "Das 2. Kapitel beginnt am 1. und 2. Mai.|Die Halle Nr. 7 ist gesperrt.|Er wurde 1990 geboren.|Sie kam später.",
@@ -63,11 +60,10 @@ def test_sentences_end_where_a_reader_would_end_them(text: str, sentences: list[
         "Mødet er den 3. marts klokken ti.|Frokosten er klokken tolv.",
         "Kokous on 3. maaliskuuta Helsingissä.|Lounas alkaa kello kaksitoista.",
         "The office moved to house 3.|Lunch is at noon, as always.|The U.S. office closes at 5 p.m. on Fridays.",
-    ],
-)
-def test_sentences_end_as_in_the_language_of_their_paragraph(text: str) -> None:
-    sentences = text.split("|")
-    assert cut(" ".join(sentences)) == sentences
+    ]
+    for text in cases:
+        sentences = text.split("|")
+        assert cut(" ".join(sentences)) == sentences
 
 
 def test_each_paragraph_has_its_language_and_a_short_one_that_of_the_text() -> None:
@@ -79,7 +75,7 @@ def test_each_paragraph_has_its_language_and_a_short_one_that_of_the_text() -> N
     assert list(sentences_of("2. OG", language="de")) == ["2. OG"]
 
 
-def test_without_the_extra_full_stops_end_sentences(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_documents_extra_sentences_end_at_full_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_text, "HAS_SENTENCEX", False)
     assert cut('It cost $3.50! He said: "Really?" She left.') == ["It cost $3.50!", 'He said: "Really?"', "She left."]
     assert cut("这是第一句。这是第二句！你好吗？") == ["这是第一句。", "这是第二句！", "你好吗？"]
@@ -170,7 +166,7 @@ def pdf(*pages: str) -> bytes:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_text_in_any_encoding(tmp_path: Path, encoding: str) -> None:
+def test_a_text_is_read_in_any_common_encoding(tmp_path: Path, encoding: str) -> None:
     text = "Der Fuß über der Straße, größer als möglich – „schön“, sagte er; Ärger gab es keinen.\n" * 3
     (tmp_path / "a.txt").write_bytes(text.encode(encoding))
     assert loaded(tmp_path / "a.txt") == [text.strip()]
@@ -215,14 +211,14 @@ def test_a_text_whose_encoding_is_not_certain_is_refused(tmp_path: Path, text: s
         loaded(tmp_path / "a.txt")
 
 
-@pytest.mark.parametrize(("text", "encoding"), [*SHORT, *UNCERTAIN])
-def test_no_part_of_a_text_is_decoded_to_other_characters(text: str, encoding: str) -> None:
-    words = text.split()
-    for size in (1, 2, 4):
-        for start in range(0, len(words), size):
-            part = " ".join(words[start : start + size])
-            found = encoding_of(part.encode(encoding))
-            assert found is None or part.encode(encoding).decode(found) == part
+def test_no_part_of_a_text_is_decoded_to_other_characters() -> None:
+    for text, encoding in (*SHORT, *UNCERTAIN):
+        words = text.split()
+        for size in (1, 2, 4):
+            for start in range(0, len(words), size):
+                part = " ".join(words[start : start + size])
+                found = encoding_of(part.encode(encoding))
+                assert found is None or part.encode(encoding).decode(found) == part
 
 
 @pytest.mark.parametrize(
@@ -234,7 +230,7 @@ def test_no_part_of_a_text_is_decoded_to_other_characters(text: str, encoding: s
         ("a.txt", "# vim: set fileencoding=latin-1 :\nZürich"),
     ],
 )
-def test_a_text_is_read_as_it_declares(tmp_path: Path, name: str, text: str) -> None:
+def test_a_text_is_read_in_the_encoding_that_it_declares(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_bytes(text.encode("cp1252"))
     assert "Zürich" in loaded(tmp_path / name)[0]
 
@@ -277,7 +273,7 @@ def test_a_web_page_is_read_without_scripts_styles_and_links(tmp_path: Path) -> 
     assert text == "Guide\n\n# Leave\n\nThere are **25** days.\n\n* paid\n\nmore"
 
 
-def test_a_pdf_page_by_page(tmp_path: Path) -> None:
+def test_a_pdf_is_read_page_by_page(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(pdf("There are 25 days.", "Second page."))
     assert pages(tmp_path / "a.pdf") == [("There are 25 days.", 1), ("Second page.", 2)]
 
@@ -292,7 +288,7 @@ def word(*paragraphs: str) -> bytes:
     return file.getvalue()
 
 
-def test_a_word_document(tmp_path: Path) -> None:
+def test_a_word_document_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.docx").write_bytes(word("Leave", "There are 25 days."))
     assert loaded(tmp_path / "a.docx") == ["Leave\n\nThere are 25 days."]
 
@@ -330,7 +326,7 @@ def test_an_unreadable_file_is_refused_with_the_reason(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.docx", word("0" * 2_000_000)), ("a.txt", b"0" * 2_000_000)])
-def test_what_is_too_large_unpacked_is_not_opened(tmp_path: Path, name: str, content: bytes) -> None:
+def test_a_document_too_large_when_unpacked_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DocumentError, match=r"2,000,\d{3} bytes to be read at once, 1,000,000 are allowed"):
         loaded(tmp_path / name, largest=1_000_000)

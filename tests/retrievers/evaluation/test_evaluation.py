@@ -61,7 +61,7 @@ def written(folder: Path, *lines: object) -> Path:
     return path
 
 
-def test_lines_hold_agents_tools_or_both(tmp_path: Path, catalog: Catalog) -> None:
+def test_labelled_queries_may_have_agents_tools_or_both(tmp_path: Path, catalog: Catalog) -> None:
     path = written(
         tmp_path,
         {"id": "1", "query": "rain?", "agents": ["weather", ["units", "maps"]]},
@@ -97,7 +97,9 @@ def test_lines_hold_agents_tools_or_both(tmp_path: Path, catalog: Catalog) -> No
         ({"query": "x", "tools": ["forcast"]}, "did you mean 'forecast'"),
     ],
 )
-def test_a_line_that_is_wrong_is_named_with_its_cure(tmp_path: Path, catalog: Catalog, line: Any, said: str) -> None:
+def test_a_wrong_line_of_labelled_queries_is_named_with_its_cure(
+    tmp_path: Path, catalog: Catalog, line: Any, said: str
+) -> None:
     path = written(tmp_path, {"query": "rain?", "tools": ["forecast"]}, line)
     with pytest.raises(QueriesError) as raised:
         read_queries(path, catalog)
@@ -119,7 +121,7 @@ def test_all_wrong_lines_are_reported_at_once(tmp_path: Path, catalog: Catalog) 
     assert said[-1] == "and 3 more lines"
 
 
-def test_files_that_hold_nothing_or_cannot_be_read(tmp_path: Path, catalog: Catalog) -> None:
+def test_an_empty_or_unreadable_file_of_labelled_queries_is_refused(tmp_path: Path, catalog: Catalog) -> None:
     with pytest.raises(QueriesError, match="has no labelled query"):
         read_queries(written(tmp_path, "", "  "), catalog)
     with pytest.raises(QueriesError, match="cannot be read"):
@@ -188,7 +190,7 @@ def test_cut_offs_follow_the_size_of_the_selection(catalog: Catalog) -> None:
         assert all(done.metric(name) == 0 for name in metric_names(*sizes))
 
 
-def test_without_tools_nothing_is_claimed_of_them(catalog: Catalog) -> None:
+def test_without_tool_labels_no_tool_metrics_are_reported(catalog: Catalog) -> None:
     done = evaluate(scripted(catalog, {"one": []}), [LabelledQuery("1", "one", (("units",),))])
     assert (done.tool, done.complete, done.confused) == ({}, {}, ())
     assert done.to_dict()["complete@10"] is None
@@ -196,7 +198,7 @@ def test_without_tools_nothing_is_claimed_of_them(catalog: Catalog) -> None:
         evaluate(scripted(catalog, {}), [])
 
 
-def test_confused_are_the_useless_tools_above_a_wanted_one(catalog: Catalog) -> None:
+def test_unwanted_tools_ranked_above_a_wanted_one_are_reported_as_confused(catalog: Catalog) -> None:
     length, mass, forecast, place = "units/convert_length", "units/convert_mass", *PLACE
     queries = [
         LabelledQuery("1", "one", (("units",),), ((mass,),)),
@@ -219,7 +221,7 @@ def test_confused_are_the_useless_tools_above_a_wanted_one(catalog: Catalog) -> 
     ]
 
 
-def test_a_miss_has_what_is_lacking_and_what_was_got(catalog: Catalog) -> None:
+def test_a_miss_lists_the_missing_and_the_returned_ids(catalog: Catalog) -> None:
     nodes = (
         Evidence("units", "agent", 0.9),
         Evidence("units/convert_length", "tool", 0.8),
@@ -257,7 +259,7 @@ CUT = Trace(RANKED.settings, nodes=RANKED.nodes, cut=(Cut("units/convert_mass", 
         (RANKED, ("weather/forecast",), "no agent with it (weather) is among the 1 picked"),
     ],
 )
-def test_the_reason_is_that_of_the_alternative_that_came_closest(
+def test_a_miss_with_alternatives_explains_the_closest_one(
     catalog: Catalog, trace: Trace, wanted: tuple[str, ...], why: str
 ) -> None:
     agents = tuple(tool.partition("/")[0] for tool in wanted)
@@ -266,7 +268,7 @@ def test_the_reason_is_that_of_the_alternative_that_came_closest(
     assert [lacking.why for lacking in miss.lacking] == [why]
 
 
-def test_tokens_are_those_of_the_schemas_that_a_model_sees(catalog: Catalog) -> None:
+def test_schema_tokens_are_counted_as_a_model_sees_the_schemas(catalog: Catalog) -> None:
     tool = Tool(agent="a", name="add", description="Adds.", input_schema={"type": "object"})
     shown = '{"type":"function","function":{"name":"add","description":"Adds.","parameters":{"type":"object"}}}'
     assert openai_form(tool) == shown

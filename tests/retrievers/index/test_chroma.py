@@ -139,7 +139,7 @@ def test_two_processes_that_index_at_once_wait_for_each_other(
 
 
 @pytest.mark.parametrize("exact", [20_000, 10])
-def test_what_another_process_wrote_meanwhile_is_read_afresh(
+def test_rows_written_by_another_process_are_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exact: int
 ) -> None:
     monkeypatch.setattr(indexes, "EXACT", exact)
@@ -155,7 +155,7 @@ def test_what_another_process_wrote_meanwhile_is_read_afresh(
     assert bystander.sync(nodes("new", 600)) == Changes()
 
 
-def test_a_place_that_is_a_file_is_refused(tmp_path: Path) -> None:
+def test_an_index_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(SettingsError, match=r"the index at .*file cannot be opened"):
         index(tmp_path / "file", Counting()).sync([])
@@ -168,7 +168,7 @@ def test_a_damaged_database_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["postgresql://ann:geheim@h/b", "mysql://h"])
-def test_an_address_of_something_else_is_refused(place: str) -> None:
+def test_an_address_that_is_not_a_chroma_server_is_refused(place: str) -> None:
     with pytest.raises(SettingsError, match=r"an index cannot be at \w+://: give a folder") as raised:
         index(place, Counting())
     assert "geheim" not in str(raised.value)

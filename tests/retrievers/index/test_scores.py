@@ -48,7 +48,7 @@ def test_views_count_with_their_weights_beside_the_text() -> None:
     assert made.scores("q")[0] == pytest.approx([by_hand, cosine("q", "text")], abs=1e-5)
 
 
-def test_other_views_are_another_row(tmp_path: Path) -> None:
+def test_changed_views_of_a_node_update_its_row(tmp_path: Path) -> None:
     one, other = (Node("a/x", "tool", "a", "text", "", ((view, 0.2),)) for view in ("one", "other"))
     assert index(tmp_path, EMBEDDER).sync([one]) == Changes(added=1)
     made, fresh = index(tmp_path, EMBEDDER), index(None, EMBEDDER)
@@ -73,7 +73,7 @@ def searched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("searched")
-def test_of_many_nodes_chroma_finds_the_best_and_the_others_have_the_lowest_of_these(tmp_path: Path) -> None:
+def test_chroma_finds_the_best_of_many_nodes_and_the_others_get_the_lowest_score(tmp_path: Path) -> None:
     many, exact, made = nodes("a", 120), index(None, EMBEDDER), index(tmp_path, EMBEDDER)
     exact.sync(many)
     assert made.sync(many) == Changes(added=120)

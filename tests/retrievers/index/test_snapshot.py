@@ -19,7 +19,7 @@ ROWS = ["a", "b", "c"]
 VECTORS = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_a_written_snapshot_is_read_back(tmp_path: Path) -> None:
     write_snapshot(tmp_path / "s", ROWS, VECTORS)
     found = read_snapshot(tmp_path / "s", ROWS)
     assert found is not None
@@ -29,7 +29,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         assert read_snapshot(tmp_path / "s", rows) is None
 
 
-def test_a_file_that_is_damaged_anywhere_is_not_taken(tmp_path: Path) -> None:
+def test_a_damaged_snapshot_is_not_used(tmp_path: Path) -> None:
     file = tmp_path / "s"
     assert read_snapshot(file, ROWS) is None
     write_snapshot(file, ROWS, VECTORS)
@@ -41,7 +41,7 @@ def test_a_file_that_is_damaged_anywhere_is_not_taken(tmp_path: Path) -> None:
     assert read_snapshot(file, ROWS) is not None
 
 
-def test_a_place_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_tolerated(tmp_path: Path) -> None:
     write_snapshot(tmp_path / "missing" / "s", ROWS, VECTORS)
     assert not (tmp_path / "missing").exists()
 

@@ -46,7 +46,7 @@ def test_each_part_of_a_query_has_scores_of_its_own(made: VectorStoreIndex) -> N
     assert scores[2].argmax() == 1
 
 
-def test_what_the_store_does_not_compare_has_the_lowest_score_that_it_found(
+def test_nodes_that_the_store_did_not_compare_get_the_lowest_score_found(
     made: VectorStoreIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(indexes, "_HITS", 2)
@@ -55,7 +55,7 @@ def test_what_the_store_does_not_compare_has_the_lowest_score_that_it_found(
     assert nearest > near == far
 
 
-def test_a_node_that_only_the_store_still_holds_is_passed_over(minilm: MiniLMEmbeddings) -> None:
+def test_a_node_that_is_only_in_the_store_is_ignored(minilm: MiniLMEmbeddings) -> None:
     store = InMemoryVectorStore(minilm)
     VectorStoreIndex(store).sync([node("gone/x", "weather forecast"), node("a/x", "weather"), node("a/y", "rain")])
     made = VectorStoreIndex(store)

@@ -36,7 +36,7 @@ def test_objects_and_lists_are_followed_and_references_into_the_schema() -> None
     }
 
 
-def test_what_is_closed_and_what_has_a_default() -> None:
+def test_closed_values_and_defaults_of_fields_are_read() -> None:
     schema = {
         "properties": {
             "a": {"type": "boolean"},
@@ -67,7 +67,7 @@ def test_what_is_closed_and_what_has_a_default() -> None:
     ],
     ids=lambda schema: str(schema)[:30],
 )
-def test_what_is_no_schema_holds_itself_or_is_huge_is_bounded(schema: dict[str, Any]) -> None:
+def test_an_invalid_recursive_or_huge_schema_is_read_within_bounds(schema: dict[str, Any]) -> None:
     fields = fields_of(schema)
     assert len(fields) <= 120
     assert all(field.path for field in fields)

@@ -55,7 +55,7 @@ def test_an_output_field_gives_the_argument_that_names_it() -> None:
     assert not any(target == "tmdb/search_person" for _, target, _ in found)
 
 
-def test_of_several_sources_the_first_is_direct() -> None:
+def test_only_the_best_of_several_sources_is_a_direct_dependency() -> None:
     other = tool("tmdb/find_movie", "Find movies.", output=MOVIES, query="Words to search for.")
     found = inferred(SEARCH, other, CREDITS)
     assert sorted(edge.kind.direct for edge in found.values()) == [False, True], "one source is enough"
@@ -100,7 +100,9 @@ def test_an_id_of_another_agent_is_less_sure_than_one_of_the_same() -> None:
     ],
     ids=["lookup", "record", "named"],
 )
-def test_other_evidence(tools: Sequence[Tool], edge: tuple[str, str, str | None], kind: str) -> None:
+def test_dependencies_are_also_inferred_from_names_texts_and_types(
+    tools: Sequence[Tool], edge: tuple[str, str, str | None], kind: str
+) -> None:
     found = inferred(*tools)
     assert found[edge].kind == kind
     assert found[edge].evidence
@@ -114,11 +116,11 @@ def test_other_evidence(tools: Sequence[Tool], edge: tuple[str, str, str | None]
     ],
     ids=["recognises", "another thing"],
 )
-def test_what_only_looks_alike_is_not_proposed(tools: Sequence[Tool]) -> None:
+def test_fields_that_only_look_alike_are_not_proposed(tools: Sequence[Tool]) -> None:
     assert inferred(*tools) == {}
 
 
-def test_what_is_declared_or_accepted_is_not_proposed_again_and_what_is_proposed_is() -> None:
+def test_declared_and_accepted_dependencies_are_not_proposed_again() -> None:
     for provenance in Provenance:
         edge = Dependency(tool=SEARCH.id, kind=DependencyKind.TOOL_DIRECTLY, provenance=provenance)
         found = inferred(SEARCH, CREDITS.model_copy(update={"depends_on": (edge,)}))
@@ -131,7 +133,7 @@ def test_other_sources_of_an_argument_with_an_accepted_dependency_are_not_propos
     assert inferred(SEARCH, other, CREDITS.model_copy(update={"depends_on": (edge,)})) == {}
 
 
-def test_what_was_seen_joins_what_was_inferred() -> None:
+def test_observed_and_inferred_dependencies_are_merged() -> None:
     seen = {(CREDITS.id, SEARCH.id, "movie_id"): 3, (SEARCH.id, CREDITS.id, "query"): 1}
     found = inferred(SEARCH, CREDITS, seen=seen)
     both = found[CREDITS.id, SEARCH.id, "movie_id"]
@@ -143,7 +145,7 @@ def test_what_was_seen_joins_what_was_inferred() -> None:
     )
 
 
-def test_the_surest_come_first_and_the_bound_is_kept() -> None:
+def test_the_most_confident_proposals_come_first_up_to_the_limit() -> None:
     edges = infer_dependencies(catalog(SEARCH, CREDITS, SIMILAR, tool("tmdb/get_latest_movie", "The latest.")))
     assert [edge.confidence for edge in edges] == sorted((edge.confidence for edge in edges), reverse=True)
     fewer = infer_dependencies(catalog(SEARCH, CREDITS, SIMILAR), least=0.95)
@@ -154,7 +156,7 @@ def test_the_surest_come_first_and_the_bound_is_kept() -> None:
             infer_dependencies(catalog(SEARCH), least=least)
 
 
-def test_other_languages_match_by_exact_names() -> None:
+def test_fields_named_in_other_languages_match_by_exact_name() -> None:
     output = {"kundennummer": {"type": "string"}}
     found = inferred(
         tool("laden/suche_kunden", "Sucht Kunden.", output=output, name="Wie er heißt"),

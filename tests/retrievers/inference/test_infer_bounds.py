@@ -32,7 +32,7 @@ def shops(count: int) -> Catalog:
     return Catalog(agents=tuple(Agent(id=f"shop{i}", tools=tuple(shop(i))) for i in range(count)))
 
 
-def test_no_tools_two_and_a_thousand() -> None:
+def test_inference_over_none_two_and_a_thousand_tools() -> None:
     for count in (0, 1, 500):
         edges = infer_dependencies(shops(count))
         right = {(f"shop{i}/cancel_order{i}", f"shop{i}/find_orders{i}") for i in range(count)}
@@ -52,7 +52,7 @@ MODEL = EdgeModel(
 TAKE = Tool(agent="a", name="take", input_schema={"properties": {"red_id": {}}, "required": ["red_id"]})
 
 
-def test_the_arithmetic_of_the_model() -> None:
+def test_the_edge_model_computes_its_confidence_as_written() -> None:
     """The field fits wholly, the name not at all: score = -1 + .5 + 2 * 1 + .25 + .75; one candidate, rank 0."""
     give = Tool(agent="a", name="give", output_schema={"properties": {"red_id": {}}})
     ends = Ends.of([give, TAKE], {}, None, MODEL)
@@ -76,7 +76,7 @@ def test_common_names_borrow_the_words_of_their_parents_and_of_the_tool() -> Non
     assert qualified(held, "get_artists", MODEL) == {"id": 0.0, "album": 1.0}
 
 
-def test_at_most_three_sources_an_argument() -> None:
+def test_an_argument_gets_at_most_three_sources() -> None:
     output = {"properties": {"results": {"items": {"properties": {"red_id": {}}}}}}
     givers = tuple(Tool(agent="a", name=f"give{i}", output_schema=output) for i in range(50))
     taker = Tool(agent="a", name="take", input_schema={"properties": {"red_id": {}}, "required": ["red_id"]})
@@ -103,13 +103,13 @@ def test_the_budget_of_inputs_is_shared_by_the_agents_and_said(
     assert "for 100 of " in caplog.text
 
 
-def test_a_text_that_names_everybody() -> None:
+def test_texts_that_name_every_tool_give_a_bounded_number_of_dependencies() -> None:
     told = " ".join(f"Call do_{i} first." for i in range(300))
     named = tuple(Tool(agent="a", name=f"do_{i}", description=told) for i in range(300))
     assert len(infer_dependencies(Catalog(agents=(Agent(id="a", tools=named),)))) <= 20 * len(named)
 
 
-def test_texts_and_schemas_that_mean_harm() -> None:
+def test_hostile_texts_and_schemas_do_not_stop_inference() -> None:
     deep: dict[str, object] = {"type": "string"}
     for _ in range(90):
         deep = {"type": "object", "properties": {"id": deep}}

@@ -44,7 +44,7 @@ def test_a_retriever_brings_what_a_tool_seems_to_need_and_requires_nothing() -> 
     assert edges(retriever(catalog(FIND, DELETE), settings=SelectSettings(proposed=0)).catalog) == []
 
 
-def test_what_is_declared_stays_and_is_not_called_inferred() -> None:
+def test_declared_dependencies_stay_declared() -> None:
     edge = Dependency(tool=FIND.id, kind=DependencyKind.PARAMETER_DIRECTLY, parameter="contact_id")
     whole = catalog(FIND, DELETE.model_copy(update={"depends_on": (edge,)}))
     assert with_inferred(whole) is whole
@@ -70,7 +70,9 @@ def test_the_decision_of_a_person_wins_also_when_the_catalog_changes(
     assert load(loaded).rejected == loaded.rejected
 
 
-def test_a_catalog_that_has_not_changed_is_not_compared_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inference_for_an_unchanged_catalog_comes_from_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[Catalog] = []
 
     def counting(of: Catalog, **terms: Any) -> object:
@@ -93,7 +95,7 @@ def test_a_catalog_that_has_not_changed_is_not_compared_again(tmp_path: Path, mo
     assert len(asked) == 4, "a damaged file"
 
 
-def test_only_the_last_contents_are_kept_and_a_folder_that_cannot_be_written_is_no_matter(
+def test_the_cache_keeps_the_last_contents_and_an_unwritable_folder_is_tolerated(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dependency_proposals, "_MOST_FILES", 2)
@@ -140,7 +142,7 @@ def test_between_agents_a_proposal_holds_only_within_a_system_or_on_a_trusted_ag
 
 
 @pytest.mark.parametrize("name", ["get_contact_id_{}", "list_contacts_{}", "lookup_contact_{}", "find_contacts_{}"])
-def test_many_tools_of_a_stranger_do_not_take_the_place_of_the_own_source(name: str) -> None:
+def test_many_tools_of_another_agent_do_not_displace_the_own_source(name: str) -> None:
     flood = tuple(
         Tool(agent="mail", name=name.format(i), description="Returns the contact id.", output_schema=CONTACT)
         for i in range(40)
@@ -149,7 +151,7 @@ def test_many_tools_of_a_stranger_do_not_take_the_place_of_the_own_source(name: 
     assert edges(with_inferred(own)) == edges(with_inferred(catalog(FIND, DELETE))) != []
 
 
-def test_a_stranger_checks_and_opens_nothing() -> None:
+def test_no_dependency_on_a_tool_of_an_untrusted_agent_is_inferred() -> None:
     needs = {"properties": {"email": {"type": "string"}}, "required": ["email"]}
     send = Agent(id="mail", tools=(Tool(agent="mail", name="send", input_schema=needs),))
     for name in ("validate_email", "verify_email", "check_email", "get_email"):

@@ -21,12 +21,12 @@ def test_a_tool_stands_for_its_owner_and_each_agent_counts_once() -> None:
     assert hits == [Hit("a", 1 / 2), Hit("c", 1.5 / 4), Hit("b", 1 / 3)]
 
 
-def test_the_papers_k_by_hand() -> None:
+def test_the_k_of_the_paper_computed_by_hand() -> None:
     hits = agent_as_a_graph(["a/x", "b/y", "c", "a"], GRAPH, agents=5)
     assert hits == [Hit("c", 1.5 / (60 + 3)), Hit("a", 1.5 / (60 + 4)), Hit("b", 1 / (60 + 2))]
 
 
-def test_the_trap_in_a_short_list_every_agent_precedes_every_tool_and_no_tool_brings_its_owner() -> None:
+def test_in_a_short_list_every_agent_precedes_every_tool_and_no_tool_brings_its_owner() -> None:
     merged = ["a/x", "a/y", "b/x", "b/y", "c/x", "c/y", "c", "b", "a"]
     assert [hit.id for hit in agent_as_a_graph(merged, GRAPH, agents=3)] == ["c", "b", "a"]
     assert [hit.id for hit in agent_as_a_graph(merged, GRAPH, agents=3, k=1)] == ["a", "b", "c"]

@@ -25,7 +25,7 @@ def test_d_limit_is_how_many_dependencies_one_tool_may_bring() -> None:
     assert fused("x y", catalog, d_limit=0) == "x y"
 
 
-def test_the_trap_a_small_d_limit_drops_a_required_tool_behind_an_optional_one() -> None:
+def test_a_small_d_limit_drops_a_required_tool_behind_an_optional_one() -> None:
     catalog = tools_of_a(book="weather? user", weather="place")
     for d_limit in (1, 2):
         assert "user" not in fused("book", catalog, d_limit=d_limit).split()
@@ -42,7 +42,7 @@ def test_the_path_says_what_brought_a_tool_and_a_found_one_is_its_own() -> None:
     ]
 
 
-def test_cycles_end() -> None:
+def test_a_cycle_of_dependencies_ends() -> None:
     assert fused("x", tools_of_a(x="y", y="x")) == "x y"
     assert fused("x", tools_of_a(x="x")) == "x"
 

@@ -35,9 +35,8 @@ def told(budget: Budget) -> dict[str, str]:
 ROOM, ROOM_FOR = "only 2 left, with its requirements 3", "{} tokens of schemas, {} are allowed"
 
 
-@pytest.mark.parametrize(
-    ("limits", "offers", "kept", "left"),
-    [
+def test_a_group_comes_whole_or_not_at_all_but_the_first_as_far_as_it_fits() -> None:
+    cases = [
         ({"tools": 3}, "u vw x", "uvw", {"x": "the budget is spent"}),
         ({"tools": 3}, "u vwx", "u", dict.fromkeys("vwx", ROOM)),
         ({"tools": 3}, "u vwx yz vw", "uyz", dict.fromkeys("vwx", ROOM)),
@@ -52,16 +51,13 @@ ROOM, ROOM_FOR = "only 2 left, with its requirements 3", "{} tokens of schemas, 
             {"x": ROOM_FOR.format(4 * ONE, 2 * ONE), "w": ROOM_FOR.format(3 * ONE, 2 * ONE)},
         ),
         ({"schema_tokens": ONE - 1}, "u", "", {"u": ROOM_FOR.format(ONE, ONE - 1)}),
-    ],
-)
-def test_a_group_comes_whole_or_not_at_all_but_the_first_as_far_as_it_fits(
-    limits: dict[str, int], offers: str, kept: str, left: dict[str, str]
-) -> None:
-    budget = budget_of(**limits)
-    for names in offers.split():
-        budget.offer("a", group(names))
-    assert ("".join(tool.removeprefix("a/") for tool in budget.taken), told(budget)) == (kept, left)
-    assert budget.full is (len(kept) == limits.get("tools"))
+    ]
+    for limits, offers, kept, left in cases:
+        budget = budget_of(**limits)
+        for names in offers.split():
+            budget.offer("a", group(names))
+        assert ("".join(tool.removeprefix("a/") for tool in budget.taken), told(budget)) == (kept, left)
+        assert budget.full is (len(kept) == limits.get("tools"))
 
 
 def test_a_group_needs_room_only_for_what_is_not_taken_yet() -> None:

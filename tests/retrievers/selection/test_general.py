@@ -45,7 +45,7 @@ def test_where_no_tool_is_about_the_request_a_search_of_the_web_is_found_and_the
     assert with_it.trace.verdict.endswith("no tool seems to be about it, but search/web_search serves any subject")
 
 
-def test_where_a_tool_fits_nothing_changes(retriever: AgentGraphRetriever) -> None:
+def test_a_general_tool_is_not_added_where_a_specific_one_fits(retriever: AgentGraphRetriever) -> None:
     request = "the weather forecast of a city"
     with_it, without = (retriever.select(request, agents=3, general=general) for general in (0.45, 0))
     assert with_it.tools == without.tools

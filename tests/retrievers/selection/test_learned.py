@@ -42,7 +42,7 @@ def place(home: Path) -> Path:
     return home / "callsheet.json"
 
 
-def test_the_arithmetic() -> None:
+def test_the_weight_of_outcomes_is_computed_as_written() -> None:
     """Two calls that succeeded are assumed: after 3 failures in 4 calls, reliability is (1 + 2) / (4 + 2) = .5."""
     assert outcome_shift(0, 0, temperature=0.04) == 0
     assert outcome_shift(9, 0, temperature=0.04) == 0
@@ -54,7 +54,7 @@ def test_the_arithmetic() -> None:
     )
 
 
-def test_of_equal_tools_the_one_that_works_comes_first(place: Path) -> None:
+def test_the_more_reliable_of_equal_tools_comes_first(place: Path) -> None:
     retriever = AgentGraphRetriever.from_catalog(place)
     first = retriever.select(QUERY)
     assert [agent.id for agent in first.agents[:2]] == ["meteo-one", "meteo-two"]

@@ -39,7 +39,7 @@ def ids_in(plain: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-def test_the_best_is_not_found_if_it_is_forbidden(way: dict[str, Any]) -> None:
+def test_a_forbidden_tool_is_not_found_although_it_fits_best(way: dict[str, Any]) -> None:
     catalog = catalog_of(a_x="b_y? c_z", b_y="", c_z="", d_w="")
     made = selector(catalog, {"a": 0.9, "a/x": 0.9, "b/y": 0.8, "d/w": 0.4, "d": 0.4})
     assert made.select("do it", **way).agents[0].id == "a"
@@ -64,7 +64,7 @@ def test_a_forbidden_tool_is_not_found_by_its_exact_name() -> None:
     assert {tool.id for tool in selection.tools} == {"a/x"}
 
 
-def test_the_rest_is_ranked_as_if_there_were_nothing_else() -> None:
+def test_allowed_tools_are_ranked_as_if_the_forbidden_did_not_exist() -> None:
     catalog = catalog_of(a_x="", b_y="", c_z="")
     scores, words = {"a/x": 0.6, "b/y": 0.5, "c/z": 0.2}, {"a/x": "boil egg", "b/y": "boil water", "c/z": "paint wall"}
     whole = selector(catalog, scores, words)
@@ -132,7 +132,9 @@ EDGES = st.dictionaries(
 
 @fuzzed(10)
 @given(EDGES, st.lists(st.tuples(NAMES, NAMES).map("/".join), max_size=5), st.sampled_from(WAYS))
-def test_no_way_leads_to_what_is_forbidden(edges: dict[str, Any], denied: list[str], way: dict[str, Any]) -> None:
+def test_no_query_or_dependency_leads_to_a_forbidden_tool(
+    edges: dict[str, Any], denied: list[str], way: dict[str, Any]
+) -> None:
     needs = {tool: " ".join(f"{a}_{n}{loose}" for a, n, loose in targets) for tool, targets in edges.items()}
     catalog = catalog_of(**(needs or {"a_a": ""}))
     made = selector(catalog, {tool: 0.9 - i / 40 for i, tool in enumerate(catalog.tools)})

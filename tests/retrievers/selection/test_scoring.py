@@ -72,7 +72,7 @@ def test_an_agent_without_tools_counts_with_the_lowest_score_of_all() -> None:
     assert agent_scores(scores_of(0.2, 0.6, 0.5), owners, kinds) == pytest.approx([0.5 + 0.1, 0.0 + 0.3], abs=1e-6)
 
 
-def test_shares_by_hand() -> None:
+def test_shares_of_use_computed_by_hand() -> None:
     # exp(0) : exp(-1) : exp(-2) = 1 : .367879 : .135335, together 1.503215
     rows, parts = share(scores_of(0.3, 0.5, 0.4), temperature=0.1, most=3)
     assert rows.tolist() == [1, 2, 0]
@@ -98,23 +98,23 @@ def test_a_tool_is_used_unless_no_clause_dependency_or_implied_step_uses_it() ->
     assert source == {0: 0, 4: 2, 3: 3, 1: 1, 2: 2}
 
 
-def test_of_equal_givers_the_first_is_the_source_and_who_is_given_nothing_has_none() -> None:
+def test_the_first_of_equal_givers_is_the_source_of_a_share() -> None:
     two = [(rows_of(0, 1), scores_of(0.5, 0.5))]
     assert expected_use(two, [1.0], {0: {2: 0.5}, 1: {2: 0.5}})[1] == {0: 0, 1: 1, 2: 0}
     assert expected_use(two, [1.0], {0: {2: 0.0}}) == ({0: 0.5, 2: 0.0, 1: 0.5}, {0: 0, 1: 1})
 
 
-@pytest.mark.parametrize("count", [0, 1, 63, 64, 65, 700, 3_000])
-@pytest.mark.parametrize("most", [0, 1, 3, 40])
-@pytest.mark.parametrize("digits", [1, 7])
-def test_the_best_rows_and_ranks_are_those_of_a_full_sort(count: int, most: int, digits: int) -> None:
-    scores = np.random.default_rng(count).normal(size=count).round(digits).astype(np.float32)
-    scores[: count // 2] = 0  # many without a word of the query
-    values = scores.tolist()
-    order = sorted(range(count), key=lambda row: (-values[row], row))
-    assert best_rows(scores, most).tolist() == order[:most]
-    some = rows_of(*order[:9], *order[-3:])
-    assert ranks_of(scores, some) == [1 + sum(other > values[row] for other in values) for row in some]
+def test_the_best_rows_and_ranks_are_those_of_a_full_sort() -> None:
+    for digits in (1, 7):
+        for most in (0, 1, 3, 40):
+            for count in (0, 1, 63, 64, 65, 700, 3_000):
+                scores = np.random.default_rng(count).normal(size=count).round(digits).astype(np.float32)
+                scores[: count // 2] = 0  # many without a word of the query
+                values = scores.tolist()
+                order = sorted(range(count), key=lambda row: (-values[row], row))
+                assert best_rows(scores, most).tolist() == order[:most]
+                some = rows_of(*order[:9], *order[-3:])
+                assert ranks_of(scores, some) == [1 + sum(other > values[row] for other in values) for row in some]
 
 
 def test_general_tools_weigh_less_the_better_a_tool_fits() -> None:
@@ -125,7 +125,7 @@ def test_general_tools_weigh_less_the_better_a_tool_fits() -> None:
     assert general_weight(500.0, even=0.45) == pytest.approx(0.0)
 
 
-def test_the_probabilities_of_fitting() -> None:
+def test_the_probability_of_fitting_is_computed_as_written() -> None:
     assert fit_probability(0.5) == pytest.approx(1 / (1 + math.exp(2.95 - 4.26 * 0.5)))
     assert tool_probability(0.8, 0.6) == pytest.approx(1 / (1 + math.exp(3.3 - 3 * 0.8 - 0.29 * math.log(0.6 / 0.4))))
     assert 0 < tool_probability(0.0, 0.0) < 0.01 < tool_probability(1.0, 1.0) < 1

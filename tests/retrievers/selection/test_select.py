@@ -45,7 +45,7 @@ def test_an_implied_step_brings_its_tool_unless_told_not_to() -> None:
 
 
 @pytest.mark.parametrize("named", ["z_send_mail", "z/z_send_mail", "`z_send_mail`", '"z_send_mail"', "Z_Send_Mail."])
-def test_a_tool_that_is_named_to_the_letter_is_picked_however_near_others_are(named: str) -> None:
+def test_a_tool_named_exactly_is_picked_however_close_others_are(named: str) -> None:
     agents = [Agent(id=a, tools=tuple(Tool(agent=a, name=f"t{i}") for i in range(4))) for a in "abcdefgh"]
     agents.append(Agent(id="z", tools=(Tool(agent="z", name="z_send_mail"),)))
     made = selector(Catalog(agents=tuple(agents)), {f"{a}/t{i}": 0.9 for a in "abcdefgh" for i in range(4)})
@@ -55,21 +55,21 @@ def test_a_tool_that_is_named_to_the_letter_is_picked_however_near_others_are(na
     assert "z" not in picked(made.select(f"please use {named}", without=("z",)))
 
 
-def test_of_several_tools_of_one_name_the_nearest_is_guaranteed_and_leaves_room_for_others() -> None:
+def test_the_nearest_of_several_tools_with_the_given_name_is_guaranteed() -> None:
     agents = [Agent(id=a, tools=(Tool(agent=a, name="send_mail"),)) for a in "abcdef"]
     agents.append(Agent(id="z", tools=(Tool(agent="z", name="t"),)))
     made = selector(Catalog(agents=tuple(agents)), {"z/t": 0.9, "d/send_mail": 0.2})
     assert picked(made.select("use send_mail", agents=2, tools=2)) == {"d": ["d/send_mail"], "z": ["z/t"]}
 
 
-def test_an_agent_that_is_named_to_the_letter_is_picked() -> None:
+def test_an_agent_named_exactly_is_picked() -> None:
     agents = (Agent(id="a", tools=(Tool(agent="a", name="t"),)), Agent(id="the-mailer", description="Mail."))
     made = selector(Catalog(agents=agents), {"a/t": 0.9, "a": 0.9})
     assert list(picked(made.select("ask the-mailer", agents=1))) == ["the-mailer"]
     assert list(picked(made.select("ask the mailer", agents=1))) == ["a"]
 
 
-def test_what_a_tool_needs_does_not_come_without_what_lies_between() -> None:
+def test_a_dependency_does_not_come_without_the_tools_in_between() -> None:
     made = selector(catalog_of(a_x="b_y?", b_y="c_z? d_u d_v", d_v=""), {"a/x": 0.9})
     assert picked(made.select("q", agents=1, tools=3)) == {"a": ["a/x"]}
     assert set(picked(made.select("q", agents=1, tools=5))["a"]) == {"a/x", "b/y", "c/z", "d/u", "d/v"}

@@ -31,9 +31,8 @@ def test_a_clause_that_something_fits_is_enough_for_the_verdict_and_an_implied_s
     assert made.select("what is up today").verdict == "nothing_fits"
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
+def test_a_setting_that_cannot_work_is_named() -> None:
+    cases = [
         ({"tool": 3}, "unknown setting tool: there are agents, tools, schema_tokens"),
         *(({name: 0}, f"{name} must be a whole number of at least 1, not 0") for name in ("agents", "tools", "expand")),
         ({"schema_tokens": 0}, "schema_tokens must be a whole number of at least 1, not 0"),
@@ -43,12 +42,11 @@ def test_a_clause_that_something_fits_is_enough_for_the_verdict_and_an_implied_s
         ({"expansion": "all"}, "expansion must be 'expected_use' or 'graph_rag_tool_fusion' or 'none', not 'all'"),
         ({"without": "weather"}, "without must be a sequence of ids, not 'weather'"),
         ({"texts": "plain"}, "the index holds full texts: give 'plain' when it is made"),
-    ],
-)
-def test_a_setting_that_cannot_work_is_named(change: dict[str, Any], said: str) -> None:
-    with pytest.raises(SettingsError) as caught:
-        selector(catalog_of(a_x=""), {"a/x": 0.9}).select("q", **change)
-    assert said in str(caught.value)
+    ]
+    for change, said in cases:
+        with pytest.raises(SettingsError) as caught:
+            selector(catalog_of(a_x=""), {"a/x": 0.9}).select("q", **change)
+        assert said in str(caught.value)
 
 
 def test_a_requirement_comes_by_what_requires_it_and_not_by_what_is_only_optional() -> None:
@@ -79,7 +77,7 @@ PRICE = {"a/price": 0.9, "a/hotel": 0.8, "a/mail": 0.4}
         ({"search": "bm25"}, "mail"),
     ],
 )
-def test_algorithm_1_of_graph_rag_tool_fusion_to_the_letter(change: dict[str, Any], expected: str) -> None:
+def test_graph_rag_tool_fusion_matches_algorithm_1_of_the_paper(change: dict[str, Any], expected: str) -> None:
     catalog = tools_of_a(price="weather? ticker", weather="location", ticker="wifi", hotel="user", mail="")
     made = selector(catalog, PRICE, {"a/mail": "letter"})
     selection = made.select("a letter", expansion="graph_rag_tool_fusion", **change)
@@ -87,7 +85,7 @@ def test_algorithm_1_of_graph_rag_tool_fusion_to_the_letter(change: dict[str, An
     assert not any(tool.required for tool in selection.tools if "a/weather" in tool.via)
 
 
-def test_the_walk_starts_from_the_tools_of_the_judge() -> None:
+def test_graph_rag_tool_fusion_walks_from_the_tools_of_the_judge() -> None:
     judge: Any = SimpleNamespace(name="mail first", judge=lambda *_: Judgement(["a/mail"], {"a/mail": 0.9}, 0.8))
     made = selector(tools_of_a(price="ticker", hotel="user", mail="wifi"), PRICE, judge=judge)
     shown = made.select("q", expansion="graph_rag_tool_fusion", expand=2, judged=3)
@@ -98,7 +96,7 @@ def test_the_walk_starts_from_the_tools_of_the_judge() -> None:
     assert [tool.id for tool in unshown.tools] == ["a/price", "a/ticker", "a/hotel", "a/user"]
 
 
-def test_agent_as_a_graph_to_the_letter() -> None:
+def test_agent_as_a_graph_matches_the_paper() -> None:
     scores = {"a": 0.1, "a/x": 0.9, "a/y": 0.2, "b": 0.6, "b/x": 0.3, "c/x": 0.8}
     made = selector(catalog_of(a_x="b_x", a_y="", b_x="", c_x=""), scores)
     published = {"search": "dense", "ranking": "agent_as_a_graph", "expansion": "none"}
@@ -117,7 +115,7 @@ def test_agent_as_a_graph_to_the_letter() -> None:
         ("weighted_hybrid", "x y z"),  # .8 * 1, .8 * .5 / .8 + .2 * (less than 1), .2 * 1
     ],
 )
-def test_a_plain_search_is_the_search_and_no_more(search: str, expected: str) -> None:
+def test_a_plain_method_returns_the_search_alone(search: str, expected: str) -> None:
     words = {"a/y": "invoice", "a/z": "invoice total"}
     made = selector(tools_of_a(x="z", y="x", z=""), {"a/x": 0.9, "a/y": 0.6, "a/z": 0.1}, words)
     found = made.select("invoice total", search=search)
@@ -146,7 +144,7 @@ changes = st.fixed_dictionaries(
 
 @fuzzed(33)
 @given(catalogs, all_scores, changes)
-def test_no_selection_breaks_its_bounds(catalog: Catalog, scores: dict[str, float], change: dict[str, Any]) -> None:
+def test_every_selection_keeps_its_budget(catalog: Catalog, scores: dict[str, float], change: dict[str, Any]) -> None:
     selection = selector(catalog, scores).select("q", **change)
     tools = [tool.id for agent in selection.agents for tool in agent.tools]
     assert len(tools) <= change["tools"]

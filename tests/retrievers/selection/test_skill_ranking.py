@@ -25,7 +25,7 @@ def ranked(*units: Sequence[float], tools: Sequence[float], named: Sequence[int]
     return [row for row, _ in fitting_skills(scored, tools, rows, SelectSettings(), named)]
 
 
-def test_the_arithmetic_one_unit_is_enough_and_a_weak_skill_never_fits() -> None:
+def test_a_skill_fits_if_it_fits_one_clause_and_never_if_it_is_weak() -> None:
     """(1 + .2 * 1.5) * .5 = .65; odds of .1 at T = .04 are .65 + .04 * ln 10 = .7421 for the best tool."""
     limit = 0.65 - 0.04 * math.log(NEAR)
     assert limit == pytest.approx(0.7421, abs=1e-4)
@@ -55,7 +55,7 @@ def test_a_skill_is_found_with_the_tools_that_it_names(catalog: Catalog) -> None
     assert found.verdict == "found"
 
 
-def test_other_requests_find_what_they_found_without_skills(catalog: Catalog) -> None:
+def test_skills_do_not_change_other_requests(catalog: Catalog) -> None:
     query = "Weather forecast for a place"
     found = retriever(SLIDES, NOTES, catalog=catalog).select(query, tools=2)
     assert (ids(found), found.tools_of) == (
@@ -88,7 +88,7 @@ def test_a_query_may_name_a_skill(catalog: Catalog) -> None:
     assert ids(found.select("forecast the weather with meeting-notes", skills=0)) == []
 
 
-def test_a_catalog_of_skills_alone() -> None:
+def test_a_catalog_of_skills_alone_is_searched() -> None:
     found = AgentGraphRetriever.from_catalog(Catalog(skills=(SLIDES.model_copy(update={"tools": ()}), NOTES)))
     selection = found.select("Take the minutes of the meeting")
     assert (ids(selection), selection.agents, selection.verdict) == (["skills/meeting-notes"], (), "found")
@@ -98,7 +98,7 @@ def test_a_catalog_of_skills_alone() -> None:
     assert document.page_content == "Take the minutes of a meeting.\n\nShort sentences."
 
 
-def test_who_may_not_see_a_skill_does_not_find_it(catalog: Catalog) -> None:
+def test_a_user_who_may_not_see_a_skill_does_not_find_it(catalog: Catalog) -> None:
     source = Catalog(agents=catalog.agents, skills=(SLIDES, NOTES))
     policy = Policy(default="allow", deny=("skills/meeting-notes", "maps"))
     found = AgentGraphRetriever.from_catalog(source, policy=policy).select("Minutes of a meeting and a slide deck")

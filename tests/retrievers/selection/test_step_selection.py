@@ -43,7 +43,7 @@ def test_named_tools_are_given_without_any_limit_of_agents() -> None:
     assert ids(picked) == names
 
 
-def test_of_named_tools_beyond_the_limit_the_first_stay_and_the_rest_is_reported() -> None:
+def test_named_tools_beyond_the_limit_are_reported_and_the_first_stay() -> None:
     made = selector(catalog_of(a_x="", a_y="", b_z=""), {"a/y": 0.9})
     needs = [StepNeed(FIRST, ("a/x",)), StepNeed(SECOND, ("b/z", "a/y"))]
     one, two = select_steps(made, needs, tools=2)
@@ -60,7 +60,7 @@ def test_a_named_tool_with_too_long_a_schema_is_reported_and_shorter_ones_stay()
     assert "tokens of schemas, 100 are allowed" in reasons(picked)["a/long"]
 
 
-def test_what_named_tools_require_comes_before_the_best_by_text() -> None:
+def test_requirements_of_named_tools_come_before_the_best_by_text() -> None:
     made = selector(catalog_of(a_x="b_y", b_y="c_z", d_w="", d_v=""), {"d/w": 0.9, "d/v": 0.8})
     (picked,) = select_steps(made, [StepNeed(FIRST, ("a/x",))], fill=4)
     assert set(ids(picked)) == {"a/x", "b/y", "c/z", "d/w"}
@@ -110,7 +110,7 @@ def test_a_step_without_named_tools_is_selected_by_its_text_beside_one_with_name
     assert (ids(one), ids(two)) == (["c/z", "a/x"], ["b/y"])
 
 
-def test_what_is_added_to_a_step_with_named_tools_must_be_likely() -> None:
+def test_only_likely_tools_are_added_to_a_step_with_named_tools() -> None:
     made = selector(catalog_of(a_x="", b_y="", c_z=""), {"a/x": 0.9, "b/y": 0.6})
     (alone,) = select_steps(made, [StepNeed(FIRST)], floor=0.0)
     assert "b/y" in ids(alone)
@@ -127,7 +127,7 @@ def test_a_tool_that_two_steps_name_stands_in_both_and_counts_once() -> None:
     assert len(all_of((one, two))) == 2
 
 
-def test_names_that_are_no_tools_are_reported() -> None:
+def test_names_that_are_not_tools_are_reported() -> None:
     made = selector(catalog_of(a_x="", b_y=""), {"b/y": 0.9})
     (picked,) = select_steps(made, [StepNeed(FIRST, ("a/gone", "nothing", "a"))])
     assert ids(picked)[0] == "b/y"  # by the text, since nothing that is there is named
@@ -234,7 +234,7 @@ SCORES = st.dictionaries(st.sampled_from(IDS), st.floats(0, 1), max_size=9)
 
 @given(EDGES, STEPS, SCORES, st.integers(1, 9), st.integers(0, 12))
 @settings(max_examples=100, deadline=None)
-def test_whatever_the_plan_the_limits_hold_and_every_name_is_given_or_explained(
+def test_for_any_plan_the_limits_hold_and_every_named_tool_is_given_or_explained(
     edges: dict[str, list[str]], plan: list[list[str]], scores: dict[str, float], tools: int, fill: int
 ) -> None:
     own = {name: " ".join(one for one in needed if one.rstrip("?") != name) for name, needed in edges.items()}

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.graphs.text.words import MOST_CLAUSES, clause_spans
@@ -16,9 +15,8 @@ def clauses(query: str) -> list[str]:
     return [unit.text for unit in units_of(query) if unit.kind == "clause"]
 
 
-@pytest.mark.parametrize(
-    ("query", "found"),
-    [
+def test_clauses_end_at_sentences_semicolons_lines_numbers_and_connectives() -> None:
+    cases = [
         (
             "Find flights to Oslo. Book a hotel! Is it raining in Oslo? Pay bills",
             ["Find flights to Oslo", "Book a hotel", "Is it raining in Oslo", "Pay bills"],
@@ -41,17 +39,16 @@ def clauses(query: str) -> list[str]:
         (f"Please go. {FLIGHTS}. {ROOMS}", [f"Please go. {FLIGHTS}", ROOMS]),
         ("Hello. Flights. Please.", []),
         *((query, []) for query in ("", "  ", FLIGHTS, f"{FLIGHTS}.", "flights to Oslo and Bergen", "1.5 of node.js")),
-    ],
-)
-def test_clauses_end_at_sentences_semicolons_lines_numbers_and_connectives(query: str, found: list[str]) -> None:
-    assert clauses(query) == found
+    ]
+    for query, found in cases:
+        assert clauses(query) == found
 
 
-@pytest.mark.parametrize(("left", "right"), ['""', "“”", "''", "``"])
-def test_nothing_is_cut_inside_quotation_marks(left: str, right: str) -> None:
-    said = f"search for {left}big red. small blue; then green{right} quickly"
-    assert clauses(said) == []
-    assert clauses(f"{said}; {ROOMS}") == [said, ROOMS]
+def test_nothing_is_cut_inside_quotation_marks() -> None:
+    for left, right in ('""', "“”", "''", "``"):
+        said = f"search for {left}big red. small blue; then green{right} quickly"
+        assert clauses(said) == []
+        assert clauses(f"{said}; {ROOMS}") == [said, ROOMS]
 
 
 def test_there_are_at_most_8_clauses_the_shortest_are_joined_and_the_last_has_the_rest() -> None:
@@ -65,9 +62,8 @@ def test_there_are_at_most_8_clauses_the_shortest_are_joined_and_the_last_has_th
     assert spans[-1][0] < 4000
 
 
-@pytest.mark.parametrize(
-    ("query", "steps"),
-    [
+def test_paths_addresses_and_relative_dates_imply_a_step() -> None:
+    cases = [
         ("Save the report to /tmp/out.md", ["write"]),
         ("Generate a chart as chart.png", ["write"]),
         ("Summarise notes.txt", ["read"]),
@@ -87,13 +83,14 @@ def test_there_are_at_most_8_clauses_the_shortest_are_joined_and_the_last_has_th
             (query, [])
             for query in ("", "save the whales", "and/or 1/2 km/h", "in 1999 on 3 May", "nowhere, e.g. this")
         ),
-    ],
-)
-def test_paths_addresses_and_relative_dates_imply_a_step(query: str, steps: list[str]) -> None:
-    assert implied_steps(query) == steps
-    implied = [unit for unit in units_of(query) if unit.kind == "implied"]
-    assert [(unit.text, unit.weight, unit.span) for unit in implied] == [(IMPLIED[step], 0.45, None) for step in steps]
-    assert all(unit.kind != "implied" for unit in units_of(query, implied=False))
+    ]
+    for query, steps in cases:
+        assert implied_steps(query) == steps
+        implied = [unit for unit in units_of(query) if unit.kind == "implied"]
+        assert [(unit.text, unit.weight, unit.span) for unit in implied] == [
+            (IMPLIED[step], 0.45, None) for step in steps
+        ]
+        assert all(unit.kind != "implied" for unit in units_of(query, implied=False))
 
 
 def test_the_query_comes_first_then_its_clauses_then_what_is_implied() -> None:
@@ -110,7 +107,7 @@ PIECES = ("find flights", "a", "/a/b.txt", "https://x.y/z ", *MARKS)
 
 
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
-def test_of_any_text_the_spans_are_in_order_disjoint_and_index_it(query: str) -> None:
+def test_the_spans_of_any_text_are_ordered_and_disjoint(query: str) -> None:
     units = units_of(query)
     spans = spans_of(units)
     assert len(spans) != 1

@@ -21,7 +21,8 @@ from callsheet.graphs import Policy, User, load
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.runs.local_runs import LocalRuns
+from callsheet.orchestrator.server.runs.local_backend import LocalBackend
+from callsheet.orchestrator.server.runs.runs import Runs
 from callsheet.orchestrator.supervisor import create_supervisor
 from deciding_model import own_steps
 from explored import KEY, served
@@ -86,9 +87,9 @@ class Asking:
             planner_model=planner,
             worker_model=worker or ScriptedModel(replies=[work]) if model else None,
         )
-        runner = LocalRuns(workflow, self.threads, found.registry, user)
+        runs = Runs(LocalBackend(workflow, self.threads, found.registry, user))
         site = Site(lambda: found)
-        return create_explorer(site, runs=runner, key=KEY, user=user, hosts=("testserver",))
+        return create_explorer(site, runs=runs, key=KEY, user=user, hosts=("testserver",))
 
     def _agents(self) -> dict[str, list[Any]]:
         @tool

@@ -19,7 +19,7 @@ from callsheet.agents import ToolRegistry
 from callsheet.graphs import Agent, Catalog, Loaded, Policy, Tool
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server import Site, create_explorer
-from callsheet.orchestrator.server.runs.run_routes import Runs
+from callsheet.orchestrator.server.runs.runs import Runs
 from callsheet.retrievers import AgentGraphRetriever, SelectSettings
 
 KEY = "key-of-the-tests"

@@ -14,6 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from chromium import Browser
+from page_runs import drawn_runs
 
 
 @contextmanager
@@ -56,10 +57,11 @@ def saved(page: Browser, name: str) -> str:
 
 
 def watched(client: httpx.Client, thread: str) -> list[Any]:
-    """The states of a run by the page's routes, until it ends or waits."""
-    told = client.get("/callsheet/api/watch", params={"id": thread}).text
-    assert told.endswith("event: end\ndata: {}\n\n"), told
-    return [json.loads(part.partition("data: ")[2]) for part in told.split("\n\n") if part.startswith("event: run")]
+    """What the page shows of a run after each of its events, until it ends or waits."""
+    answer = client.get("/callsheet/api/watch", params={"id": thread})
+    assert answer.status_code == 200, answer.text
+    events = [json.loads(part.removeprefix("data: ")) for part in answer.text.split("\n\n") if part]
+    return list(drawn_runs([events])[0])
 
 
 def sent(client: httpx.Client, name: str, status: int = 200, **given: Any) -> str:
@@ -69,6 +71,8 @@ def sent(client: httpx.Client, name: str, status: int = 200, **given: Any) -> st
     return str(answer.json()["thread" if status == 200 else "error"])
 
 
-def shown(client: httpx.Client, thread: str) -> Any:
-    """The requests of a thread."""
-    return client.get("/callsheet/api/run", params={"id": thread}).json()
+def shown(client: httpx.Client, thread: str) -> list[Any]:
+    """What the page shows of the requests of a thread."""
+    answer = client.get("/callsheet/api/run", params={"id": thread})
+    assert answer.status_code == 200, answer.text
+    return [runs[-1] for runs in drawn_runs(answer.json())]

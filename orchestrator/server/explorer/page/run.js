@@ -70,32 +70,36 @@ function head(run, acts) {
     make("div", { class: "row" }, make("span", { class: `badge ${run.status}`, text: STATES[run.status] ?? run.status }),
       acts && run.status === "running" && button("Cancel", acts.cancel), acts && run.status === "stopped" && button("Resume", acts.resume),
       acts && isOver(run) && run.steps.some((step) => step.status === "failed") && button("Repeat what failed", acts.resume))),
-  make("p", { class: "small" }, [when(run.at), ...facts].filter(Boolean).flatMap((fact, i) => (i ? ["  ·  ", fact] : fact))),
+  make("p", { class: "small" }, [when(run.began && run.began * 1000), ...facts].filter(Boolean).flatMap((fact, i) => (i ? ["  ·  ", fact] : fact))),
   run.trouble && make("p", { class: "error words", text: run.trouble === "cancelled" ? "Cancelled. What was done is kept: Resume continues." : run.trouble })];
 }
 
 function revision(one) {
-  const parts = ["added", "changed", "dropped"].filter((word) => one[word].length).map((word) => `${word} ${one[word].join(", ")}`);
-  return make("li", { class: "words", text: `After wave ${one.wave}: ${[one.refused ? "not changed" : parts.join("; "), one.reason].filter(Boolean).join(": ")}` });
+  const words = ["added", "changed", "dropped"].filter((word) => one[word].length), signs = { added: "+", changed: "~", dropped: "-" };
+  const parts = words.map((word) => `${word} ${one[word].map(({ id }) => id).join(", ")}`);
+  const steps = words.flatMap((word) => one[word].filter(({ text }) => text).map(({ id, text }) => make("li", { class: "small", text: `${signs[word]} ${id}  ${text}` })));
+  return make("li", { class: "words" }, `After wave ${one.wave}: ${[one.refused ? "not changed" : parts.join("; "), one.reason].filter(Boolean).join(": ")}`,
+    steps.length > 0 && make("ul", { class: "plain" }, steps));
 }
 
 function step(one, open) {
-  const facts = [one.depends_on.length && `after ${one.depends_on.join(", ")}`, one.note, one.calls.length && `${count(one.calls.length, "call")}, ${seconds(one.seconds)}`,
+  const facts = [one.depends_on.length && `after ${one.depends_on.join(", ")}`, one.note, one.calls.length && `${count(one.calls.length, "call")}, ${seconds(one.calls.reduce((sum, { seconds: n }) => sum + n, 0))}`,
     one.usage && count(one.usage.input_tokens + one.usage.output_tokens, "token")].filter(Boolean).join("; ");
-  const picked = (tool) => make("li", {}, walk(tool.tool), make("span", { text: ` ${tool.why}` }), make("span", { class: "small", text: `  score ${tool.score.toFixed(2)}` }));
+  const picked = (tool) => make("li", {}, walk(tool.tool), make("span", { text: `  ${tool.why}` }));
+  const added = ({ what, tools }) => make("li", {}, `Asked for: ${what}: `, tools.length ? tools.flatMap((tool, i) => [i > 0 && ", ", walk(tool)]) : "nothing fits");
   const made = make("details", { class: "step-details", "data-of": one.id },
     make("summary", {}, make("span", { class: "rank", text: one.id }), make("span", { class: "step-title", text: one.text }), make("span", { class: `badge ${one.status}`, text: STATUS[one.status] ?? one.status }), facts && make("span", { class: "small", text: facts })),
     one.calls.length > 0 && make("ul", { class: "calls" }, one.calls.map(call)),
     one.result && one.calls.at(-1)?.answer !== one.result && make("p", { class: "words", text: one.result }),
     one.error && make("p", { class: "words error", text: one.error }),
-    one.picked.length > 0 && [make("h4", { text: "Why these tools" }), make("ul", { class: "picked" }, one.picked.map(picked))]);
+    [one.picked, one.notes, one.added].some((all) => all.length) && [make("h4", { text: "Why these tools" }), make("ul", { class: "picked" }, one.picked.map(picked), one.notes.map(({ text }) => make("li", { class: "words note", text })), one.added.map(added))]);
   made.open = open;
   return made;
 }
 
 function call(one) {
   const shown = (text) => make("pre", { text, tabindex: "0" });
-  return make("li", {}, make("p", {}, walk(one.tool), make("span", { class: "small", text: one.running ? "  running" : `  ${seconds(one.seconds)}` }),
+  return make("li", {}, make("p", {}, walk(one.tool), make("span", { class: "small", text: one.running ? `  ${one.progress || "running"}` : `  ${seconds(one.seconds)}` }),
     one.error && make("span", { class: "badge failed", text: one.kind || "failed" }), one.effect === "unknown" && " (it may or may not have run)"),
   one.args !== "{}" && make("pre", { class: "args", text: one.args, tabindex: "0" }),
   one.error ? make("p", { class: "words error", text: one.error }) : one.answer && fold("Answer of the tool", shown(one.answer), one.answer.length < 400),

@@ -1,11 +1,12 @@
 // Where requests begin, the list of runs, and a thread: its requests, the last one as it goes, and the next one.
 
 import { address, alert, announce, button, count, fold, make } from "./dom.js";
+import { after, clock, told } from "./events.js";
 import { known, map } from "./map.js";
 import { STATES, article, isOver, when } from "./run.js";
 import { ask, failed, send, watch } from "./server.js";
 
-const STATUS = { ...STATES, idle: "Ended", busy: "Running", interrupted: "Waits for you", error: "Error", unfinished: "Not ended" };
+const STATUS = { ...STATES, error: "Error" }, PAUSE = 50;
 let following = null;
 
 /** Stops following a run: another view is shown. */
@@ -60,17 +61,27 @@ function showThread(view, id) {
   const next = composer("Ask a follow-up question", (text) => change("start", { text, thread: id }));
   view.replaceChildren(make("div", { class: "thread" }, make("p", { class: "back" }, make("a", { href: address("runs"), text: "All runs" })), earlier, live.element, tools, make("div", { class: "next" }, next.element), ground.element));
   const copy = async () => { await navigator.clipboard.writeText(location.href); announce("The link is copied"); };
-  let last = null, told = 0;
+  let run = told([]), last = null, answered = null, waiting = 0;
 
-  function show(run) {
+  /** Takes an event, and shows what all of them tell; many at once are shown together. */
+  function take(event) {
+    run = after(run, event);
+    // A new request of the conversation takes the place of the one before.
+    if (run.id && answered && run.id !== answered.id) earlier.append(turn(answered));
+    if (run.id) answered = run;
+    waiting ||= setTimeout(show, PAUSE);
+  }
+
+  function show() {
+    clearTimeout(waiting);
+    waiting = 0;
+    if (mine.signal.aborted) return;
     if (last?.status !== run.status) announce(run.status === "waiting" ? `${count(run.questions.length, "question")} wait${run.questions.length === 1 ? "s" : ""} for you` : `${STATES[run.status]}${isOver(run) ? `. ${run.answer}` : ""}`);
-    // A new request of the conversation takes the place of the one before; until it has begun, it has no ID.
-    if (last?.id && run.id !== last.id) earlier.append(turn(last));
     const first = last === null;
     last = run;
-    told = performance.now();
-    live.show(run);
-    ground.show(run);
+    const shown = { ...run, seconds: clock(run) };
+    live.show(shown);
+    ground.show(shown);
     if (first) live.element.querySelector("h2").focus();
     next.enable(isOver(run) || (run.status === "stopped" && !run.steps.length));
     tools.replaceChildren(...(run.steps.length ? [
@@ -78,23 +89,20 @@ function showThread(view, id) {
       button("HTML page", () => save(run, live.element).catch(failed), { class: "quiet" })] : []));
   }
 
-  // Between two states of the run, its clock goes on.
-  const ticking = setInterval(() => { if (last?.status === "running") live.show({ ...last, seconds: (last.seconds ?? 0) + (performance.now() - told) / 1000 }); }, 250);
+  // Between two events of the run, its clock goes on.
+  const ticking = setInterval(() => { if (last?.status === "running") live.show({ ...last, seconds: clock(last) }); }, 250);
   mine.signal.addEventListener("abort", () => clearInterval(ticking));
 
   async function load() {
-    const [newest, ...others] = await ask("run", { id });
-    earlier.replaceChildren(...others.reverse().map(turn));
-    if (last) last.id = newest.id;
-    show(newest);
+    const [, ...others] = await ask("run", { id });
+    earlier.replaceChildren(...others.reverse().map((events) => turn(told(events))));
   }
 
   async function follow() {
-    await watch(id, show, mine.signal).catch((error) => { if (!mine.signal.aborted) throw error; });
+    await watch(id, take, mine.signal).catch((error) => { if (!mine.signal.aborted) throw error; });
     if (mine.signal.aborted) return;
-    const ended = last;
+    if (waiting) show();
     await load();
-    if (ended?.trouble && last.status === "stopped") show({ ...last, trouble: ended.trouble });
   }
 
   async function change(name, given) {
@@ -108,7 +116,6 @@ function showThread(view, id) {
     }
   }
 
-  // A run that goes on is not in the history yet, so it is looked for first.
   follow().catch(failed);
 }
 

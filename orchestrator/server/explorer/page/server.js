@@ -51,7 +51,7 @@ export async function send(name, given) {
   return read(await fetch(`api/${name}`, { method: "POST", headers: more, body: written(given) }));
 }
 
-/** Follows a run: calls `take` with each state of it, until it ends, waits, or `signal` says stop. */
+/** Follows a run: calls `take` with each of its events, until it ends, waits, or `signal` says stop. */
 export async function watch(thread, take, signal) {
   const answer = await fetch(`api/watch?${new URLSearchParams({ id: thread })}`, { headers: headers(), signal });
   if (!answer.ok) await read(answer);
@@ -62,10 +62,7 @@ export async function watch(thread, take, signal) {
     if (done) return;
     const events = (rest + value).split("\n\n");
     rest = events.pop();
-    for (const event of events) {
-      if (event.startsWith("event: end")) return;
-      take(JSON.parse(event.slice(event.indexOf("data: ") + 6)));
-    }
+    for (const event of events) take(JSON.parse(event.slice("data: ".length)));
   }
 }
 

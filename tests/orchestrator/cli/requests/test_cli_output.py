@@ -243,7 +243,7 @@ def test_all_rounds_of_a_request_share_one_loop(monkeypatch: pytest.MonkeyPatch,
     async def run(*given: Any) -> RunResult:
         loops.append(asyncio.get_running_loop())
         waiting = (Interrupt({"type": "question", "question": "Which one?", "choices": []}, id="1"),)
-        return RunResult({}, waiting if len(loops) == 1 else (), {}, {})
+        return RunResult({}, waiting if len(loops) == 1 else ())
 
     monkeypatch.setattr(ask_command, "run", run)
     monkeypatch.setattr(ask_command, "leave_inputs", lambda waiting: {found.id: "" for found in waiting})

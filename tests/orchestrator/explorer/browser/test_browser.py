@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -14,11 +13,12 @@ import pytest
 from benchmarks.latency import generated_catalog, generated_queries
 from callsheet.agents.calls.tool_result import KeptResults
 from callsheet.graphs import Agent, Catalog, Policy, Tool
+from callsheet.orchestrator.state import ending
 from chromium import Browser
 from explored import Authenticated, explorer
 from explored_page import heading, saved
 from hostile import BREAKOUT, hostile_catalog
-from kept_runs import ASKING, ENDED, RESULT, REVISED, USED, Kept, moment
+from kept_runs import ASKING, ENDED, RESULT, REVISED, STEPS, USED, Kept, moment, with_values
 
 pytestmark = pytest.mark.server
 Show = Callable[..., Browser]
@@ -145,7 +145,7 @@ def test_a_run_is_shown_with_what_it_used_and_the_requests_before_it(show: Show,
         "1 call, 0.25 s",
         "5,540 tokens",
         "units/convert_length",
-        "a may need it",
+        "used by a",
         "waits its turn",
         "after 1",
         "4.8 km",
@@ -170,7 +170,7 @@ def test_a_picture_is_shown_beside_its_call_and_in_the_saved_page(show: Show, ca
     stored = KeptResults().of("run", "units", "draw")(base64.b64decode(PIXEL), "image/png")
     assert stored is not None
     call: Any = {**RESULT["calls"][0], "files": [stored.path]}  # type: ignore[index]
-    ended = replace(ENDED, values={**ENDED.values, "results": {"1": {**RESULT, "calls": [call]}}})
+    ended = with_values(ENDED, results={"1": {**RESULT, "calls": [call]}})
     page = show(explorer(catalog, runs=Kept([ended])), "#/runs?id=t")
     page.wait("document.querySelector('.calls img')?.naturalWidth === 1")
     assert page.run("document.querySelector('.calls img').alt").endswith(".png")
@@ -194,7 +194,9 @@ CLASS = "getComputedStyle(document.querySelector('.thread > .run .badge')).color
 def test_a_run_says_how_it_ended_and_only_one_that_was_done_is_green(
     show: Show, catalog: Catalog, results: list[Any], said: str
 ) -> None:
-    ended = moment("b", "09", results=dict(zip("12", results, strict=False)), messages=ENDED.values["messages"])
+    by_step = dict(zip("12", results, strict=False))
+    how = ending({"steps": STEPS}, by_step)
+    ended = moment("b", 9, results=by_step, ended=how, messages=ENDED.values["messages"])
     page = show(explorer(catalog, runs=Kept([ended])), "#/runs?id=t")
     page.wait("document.querySelectorAll('.steps > li').length === 2")
     assert page.run("document.querySelector('.thread > .run .badge').textContent") == said

@@ -15,7 +15,8 @@ from callsheet.agents.work.equipment import UnsetModel
 from callsheet.graphs import Catalog, RequestError, load
 from callsheet.graphs.catalog.formats.manifests import agent_from_listing
 from callsheet.graphs.errors import near_names
-from callsheet.graphs.text.sanitizing import bounded, normalized
+from callsheet.graphs.text.arguments import bounded
+from callsheet.graphs.text.unicode import normalized
 from callsheet.orchestrator import Settings, create_supervisor
 from callsheet.retrievers import AgentGraphRetriever, units_of
 from fleet import Fleet, definition
@@ -32,7 +33,7 @@ def patterns() -> list[Found]:
 
 def test_there_are_patterns_to_be_tried() -> None:
     assert len(patterns()) > 80
-    assert "callsheet.graphs.text.sanitizing._HIDDEN" in {item.where for item in patterns()}
+    assert "callsheet.graphs.text.hidden._HIDDEN" in {item.where for item in patterns()}
 
 
 @pytest.mark.parametrize("share", range(SHARES))

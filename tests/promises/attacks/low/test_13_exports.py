@@ -11,7 +11,7 @@ import pytest
 from callsheet.graphs import Catalog, TrustError, dump, load
 from callsheet.graphs.export import to_cypher
 from callsheet.graphs.rdf import RdfFormat, from_rdf, to_rdf
-from callsheet.graphs.text.sanitizing import hidden_in
+from callsheet.graphs.text.hidden import hidden_in
 from callsheet.orchestrator.cli.main import main
 from callsheet.orchestrator.cli.review_commands import FORMS
 from callsheet.retrievers.documents import DocumentIndex, best_passages, documents_in

@@ -21,7 +21,7 @@ from callsheet.agents.calls.tool_result import KeptResults
 from callsheet.agents.safety.secrets import Redaction, of_server
 from callsheet.graphs import Loaded, ServerConfig, load
 from callsheet.graphs.dependencies import ObservationLog
-from callsheet.graphs.text.sanitizing import masked, secrets_in
+from callsheet.graphs.text.credentials import masked, secrets_in
 from callsheet.orchestrator.run.threads import Threads
 from callsheet.retrievers.documents import DocumentIndex
 from fleet import SERVER, Fleet, definition

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from callsheet.graphs import load, shown_schema
-from callsheet.graphs.text.sanitizing import LONGEST_TEXT, hidden_in, strings_in
+from callsheet.graphs.text.hidden import LONGEST_TEXT, hidden_in
+from callsheet.graphs.text.unicode import strings_in
 from callsheet.graphs.trust.pins import hides_text
 from fleet import Fleet, definition
 

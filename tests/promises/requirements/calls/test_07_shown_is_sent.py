@@ -21,7 +21,7 @@ from callsheet.orchestrator.cli import approval_prompt
 from callsheet.orchestrator.server import Site
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, Waiting
 from callsheet.orchestrator.server.gateway.mcp_gateway import form_of
-from callsheet.orchestrator.server.runs.run_history import question_views
+from callsheet.orchestrator.server.runs.question_views import question_views
 from explored import served
 from page_cards import page_cards
 from scripted_model import ScriptedModel, calls

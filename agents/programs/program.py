@@ -7,12 +7,9 @@ the call, and no call is repeated when a run is resumed: nothing before it is ru
 
 from __future__ import annotations
 
-import builtins
 import json
-import keyword
-import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NotRequired
@@ -29,119 +26,16 @@ from callsheet.agents.approval.questions import MOST_WRONG
 from callsheet.agents.calls.review import AnswerError, Decision
 from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
+from callsheet.agents.programs.functions import RESULTS, functions_of, stubs, without_functions
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.registry.checked_call import Approval
 from callsheet.agents.safety.secrets import RunSecrets, has_secrets
 from callsheet.agents.sandbox import Pause, Sandbox
-from callsheet.graphs.text.sanitizing import counted, storable
+from callsheet.graphs.text.messages import counted
+from callsheet.graphs.text.unicode import storable
 
 if TYPE_CHECKING:
     from langchain.agents.middleware import ToolCallRequest
-
-
-RESULTS = "results"
-"""The variable with the values of earlier steps, by their ids."""
-_TAKEN = {RESULTS, *keyword.kwlist, *dir(builtins)}
-_TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-_TYPES |= {"object": "dict[str, Any]"}
-_ABOUT = f"""\
-Run one Python program in a sandbox that calls your tools as functions: the same names, every argument named, without \
-await. First do one of several items by calls of your own, then the others in one program. A function returns parsed \
-JSON, else text, and raises RuntimeError if its call fails; an argument that is no Python name is passed as \
-**{{"from": ...}}. You get what is printed and the value of the last line. {RESULTS} holds values of earlier steps by \
-id. Import re, json, math, datetime before use; no files, no network, nothing from earlier programs."""
-
-
-def functions_of(tools: Mapping[str, BoundTool]) -> dict[str, BoundTool]:
-    """Returns the tools that programs may call, by the names of their functions.
-
-    A program and its variables are stored as they are, so no function takes a secret: an optional one is left out, and
-    a tool that requires one is not among them.
-    """
-    functions: dict[str, BoundTool] = {}
-    for name, tool in tools.items():
-        if not _secret_parameters(tool).intersection(tool.form.plain.get("required") or ()):
-            functions[_function_name(name, functions)] = tool
-    return functions
-
-
-def _function_name(name: str, taken: Collection[str]) -> str:
-    function = re.sub(r"\W|^(?=\d)", "_", name, flags=re.ASCII)
-    while function in taken or function in _TAKEN:
-        function += "_"
-    return function
-
-
-def _secret_parameters(tool: BoundTool) -> set[str]:
-    """Returns the names of the parameters that take a secret, at the top or within."""
-    properties: Mapping[str, Any] = tool.form.plain.get("properties") or {}
-    return {name for name, schema in properties.items() if has_secrets({"properties": {name: schema}})}
-
-
-def without_functions(tools: Mapping[str, BoundTool]) -> dict[str, str]:
-    """Returns the names under which a program would call the tools that it may not call, each with the reason."""
-    inside = {tool.id for tool in functions_of(tools).values()}
-    return {
-        _function_name(name, ()): f"{name} takes a secret, which no program may hold: call the tool itself"
-        for name, tool in tools.items()
-        if tool.id not in inside
-    }
-
-
-DEFINITION: Mapping[str, Any] = {
-    "type": "function",
-    "function": {
-        "name": RUN_PROGRAM,
-        "description": _ABOUT,
-        "parameters": {
-            "type": "object",
-            "properties": {"code": {"type": "string"}},
-            "required": ["code"],
-        },
-    },
-}
-"""``run_program`` as a model sees it: the same text whatever the tools are, which stand beside it."""
-
-
-def stubs(functions: Mapping[str, BoundTool], barred: Collection[str] = ()) -> str:
-    """Returns the functions as stubs for a type checker.
-
-    A call of a ``barred`` name passes it, and says why it fails.
-    """
-    written = [*(_function(name, tool) for name, tool in functions.items())]
-    written += [f"def {name}(**more: Any) -> Any: ..." for name in barred]
-    return "\n".join(["from typing import Any", f"{RESULTS}: dict[str, Any]", *written, ""])
-
-
-def _function(name: str, tool: BoundTool) -> str:
-    """Returns a tool as a stub. An optional parameter that takes a secret is left out."""
-    schema = tool.form.schema
-    hidden = {key for key, own in _own_names(tool).items() if own in _secret_parameters(tool)}
-    properties = {key: value for key, value in schema["properties"].items() if key not in hidden}
-    required, named = schema.get("required", ()), [key for key in properties if not keyword.iskeyword(key)]
-    parameters = [f"{key}: {_type(properties[key])}{'' if key in required else ' = ...'}" for key in named]
-    if len(named) < len(properties) or schema.get("additionalProperties"):
-        parameters.append("**more: Any")
-    listed = ", ".join(["*", *parameters] if named else parameters)
-    return f"def {name}({listed}) -> Any: ..."
-
-
-def _own_names(tool: BoundTool) -> dict[str, str]:
-    """Returns the parameters' names for a model -> the tool's own."""
-    return {key: next(iter(tool.form.own({key: None}))) for key in tool.form.schema["properties"]}
-
-
-def _type(schema: Mapping[str, Any]) -> str:
-    """Returns the Python type of a parameter: never narrower than what the tool accepts."""
-    match schema.get("anyOf", schema.get("oneOf", schema.get("type"))):
-        case "array":
-            inside = _type(schema["items"])
-            return f"list[{inside}]" if inside in ("str", "int", "bool") else "list[Any]"
-        case list() as several:
-            types = list(map(_type, several))
-            return "Any" if "Any" in types else " | ".join(dict.fromkeys(types))
-        case named:
-            return _TYPES.get(str(named), "Any")
 
 
 _MOST_SHOWN = 20_000
@@ -233,20 +127,20 @@ async def run_program(
     Raises:
         GraphInterrupt: A person is asked about one of its calls.
     """
-    call, beside = request.tool_call, request.state["messages"][-1].tool_calls
+    call = request.tool_call
+    beside = request.state["messages"][-1].tool_calls
     if call["id"] != next(other["id"] for other in beside if other["name"] == RUN_PROGRAM):
         return answer_to(call, "one program at a time: this one was not run", error=True)
 
     async def send(inner: ToolCall, tool: BoundTool, approval: Approval | None) -> Answer:
         return await make(request.override(tool_call=inner, tool=tool), tool, approval)
 
-    functions, barred = functions_of(tools), without_functions(tools)
-    asks = review if checkpointer() is not None else None
-    program = Program(call, functions, send, most, results, secrets, barred, asks)
+    stored = checkpointer() is not None
+    asks = review if stored else None
+    program = Program(call, functions_of(tools), send, most, results, secrets, without_functions(tools), asks)
     code = call["args"].get("code")
     if not isinstance(code, str) or not code.strip():
         return program.answer("give the program as the text 'code'", {}, error=True)
-    stored = checkpointer() is not None
     if stored:
         before = await _PROGRAM.aget_state(get_config())
         if not before.next and (done := before.values.get("done")):
@@ -261,7 +155,8 @@ def _sandbox(program: Program) -> Sandbox:
 
 
 async def _advance(state: ProgramState) -> _Update:
-    program, answers = get_runtime(Program).context, state["answers"]
+    program = get_runtime(Program).context
+    answers = state["answers"]
     sandbox = _sandbox(program)
     if answers:
         at = await sandbox.proceed(state["snapshot"], _value(answers[-1]), printed=len(state["printed"]))
@@ -321,11 +216,14 @@ async def _foresee(
 
     Calls that only read are made, once, as far as they read nothing that an effect before them may have changed.
     """
-    review, tool, ahead = program.review, program.functions[at.function], [*state.get("ahead", [])]
+    review = program.review
+    tool = program.functions[at.function]
+    ahead = [*state.get("ahead", [])]
     if review is None or not await _asks_now(review, tool, call["args"], state):
         return [], ahead
     foreseen = [{"function": at.function, "args": call["args"]}]
-    changed, made = {tool.agent}, len(state["answers"]) + len(ahead) + 1
+    changed = {tool.agent}
+    made = len(state["answers"]) + len(ahead) + 1
     runs: Sequence[Pause] = [at] * len(_PLACEHOLDERS)
     values: Sequence[Mapping[str, Any]] = [{"return_value": text} for text in _PLACEHOLDERS]
     while len(foreseen) < _MOST_FORESEEN and made < program.most:
@@ -334,7 +232,8 @@ async def _foresee(
         one = runs[0]
         if not _at_one_call(runs):
             break
-        tool, args = program.functions[one.function], program.functions[one.function].form.own(one.args)
+        tool = program.functions[one.function]
+        args = tool.form.own(one.args)
         asked = await _is_asked(review, tool, args)
         if asked:
             foreseen.append({"function": one.function, "args": args})
@@ -406,7 +305,8 @@ async def _review(state: ProgramState) -> _Update:
 
 async def _call(state: ProgramState) -> _Update:
     """Makes the program's call. A refusal by a person, and an unknown outcome, end the program: it cannot go on."""
-    program, call = get_runtime(Program).context, state["calls"][-1]
+    program = get_runtime(Program).context
+    call = state["calls"][-1]
     tool = next(tool for tool in program.functions.values() if tool.name == call["name"])
     made, answer = await _answered(program, tool, call, state)
     if not isinstance(answer, ToolMessage):

@@ -1,0 +1,161 @@
+"""The events of a run, which the command line prints and the page draws.
+
+A run writes them as it goes (``docs/how-to/langgraph.md`` lists them). What a stored state tells is told by the same
+events, so whoever can draw a run that goes on can also draw one that has ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langgraph.types import StateSnapshot
+
+RunEvent = Mapping[str, Any]
+"""An event with its name as ``event``, and its fields."""
+MODES = ("custom", "messages")
+"""Stream modes of LangGraph that carry events."""
+
+
+def event_of(namespace: Sequence[str], mode: str, data: Any) -> RunEvent | None:
+    """Returns the event in a part of a stream; None if the part is none.
+
+    A token of the answer is an event too: ``draft``, with ``text``.
+
+    Args:
+        namespace: Where the part comes from; empty for the supervisor's own.
+        mode: One of ``MODES``.
+        data: What LangGraph streams in this mode.
+    """
+    if mode == "custom":
+        return data if isinstance(data, Mapping) else None
+    if mode != "messages" or namespace:
+        return None
+    message, about = data
+    text = field_of(message, "content")
+    if about.get("langgraph_node") != "answer" or field_of(message, "type") != "AIMessageChunk":
+        return None
+    return {"event": "draft", "text": text} if text and isinstance(text, str) else None
+
+
+def field_of(message: Any, name: str) -> Any:
+    """Returns a field of a message, which is an object in this process and plain values from a server."""
+    return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
+
+
+def values_of(snapshot: StateSnapshot) -> dict[str, Any]:
+    """Returns the values of a state, with the results of the steps that ended while others go on or wait."""
+    # A server gives a list for a thread without any state.
+    values = dict(snapshot.values) if isinstance(snapshot.values, Mapping) else {}
+    for task in snapshot.tasks:
+        written = task.result if isinstance(task.result, Mapping) else {}
+        for name in ("selections", "results"):
+            if isinstance(written.get(name), Mapping):
+                values[name] = {**(values.get(name) or {}), **written[name]}
+    return values
+
+
+def last_states(history: Sequence[StateSnapshot]) -> list[StateSnapshot]:
+    """Returns the last state of each request of a thread.
+
+    Args:
+        history: The states of the thread, the latest first.
+    """
+    by_run: dict[str, StateSnapshot] = {}
+    for snapshot in history:
+        values = values_of(snapshot)
+        if values.get("run") and not _is_followed(values):
+            by_run.setdefault(str(values["run"]), snapshot)
+    return list(by_run.values())
+
+
+def _is_followed(values: Mapping[str, Any]) -> bool:
+    """Returns whether a state is that of an answered request to which the next one was just added."""
+    messages: Sequence[Any] = values.get("messages", [])
+    return bool(values.get("ended") and messages) and field_of(messages[-1], "type") == "human"
+
+
+def status_of(snapshot: StateSnapshot) -> str:
+    """Returns how the request of a state ended, as of ``ending``; ``waiting`` for a person, or ``stopped``."""
+    if snapshot.interrupts:
+        return "waiting"
+    return str(values_of(snapshot).get("ended") or "stopped")
+
+
+def state_events(snapshot: StateSnapshot) -> list[RunEvent]:
+    """Returns the events that tell what a state holds of its request; none for a thread without a request.
+
+    Beside those that a run writes, there are ``question`` (``id`` of an interrupt, ``value``), ``answer`` (``text``)
+    and, as the last one, ``end`` (``status`` as of ``status_of``, ``seconds`` from the start to this state, or None).
+    """
+    from callsheet.orchestrator.plans import usage_report  # the import takes seconds, and printing needs none of it
+
+    values = values_of(snapshot)
+    if not values.get("run"):
+        return []
+    events: list[RunEvent] = [request_event(values)]
+    plan = values.get("plan")
+    if plan:
+        events.append({"event": "plan", **plan})
+    for step_id, selection in (values.get("selections") or {}).items():
+        events.append({"event": "picked", "step_id": step_id, "selection": selection, "why": selection.get("why", {})})
+    for step_id, result in (values.get("results") or {}).items():
+        events.append({"event": "step", "step_id": step_id, "result": result})
+    events += [{"event": "revision", **one} for one in values.get("revisions") or ()]
+    usage: Mapping[str, Any] = values.get("usage") or usage_report(values)  # type: ignore[arg-type]
+    events.append({"event": "usage", **usage})
+    events += [{"event": "question", "id": one.id, "value": one.value} for one in snapshot.interrupts]
+    if values.get("ended"):
+        events.append({"event": "answer", "text": _answer(values.get("messages") or ())})
+    seconds = _seconds(values.get("begun"), snapshot.created_at)
+    events.append({"event": "end", "status": status_of(snapshot), "seconds": seconds})
+    return events
+
+
+def request_event(values: Mapping[str, Any]) -> RunEvent:
+    """Returns the event with which a request begins: its run, its text, and its start in seconds since 1970."""
+    return {"event": "request", **{name: values.get(name) for name in ("run", "request", "begun")}}
+
+
+def _answer(messages: Sequence[Any]) -> str:
+    content = field_of(messages[-1], "content") if messages else ""
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def _seconds(begun: float | None, at: str | None) -> float | None:
+    if not begun or not at:
+        return None
+    return round(max(0.0, datetime.fromisoformat(at).timestamp() - begun), 3)
+
+
+def pick_notes(selection: Mapping[str, Any], *, explain: bool = False) -> list[tuple[str, str]]:
+    """Returns what a person should know of a selection beside its tools: the kind of each note, and its text.
+
+    Kinds are ``warning`` (agents that are left out or did not answer, a decision model that failed, nothing that
+    fits), ``skill``, and, if it is to ``explain`` everything, ``decision``.
+    """
+    notes = [("warning", f"without {agent}: {why}") for agent, why in selection.get("left_out", {}).items()]
+    for agent, since in selection.get("down", {}).items():
+        notes.append(("warning", f"{agent} did not answer when last asked; its tools are as of {since}"))
+    decision = selection.get("decision")
+    if decision and (decision["error"] or explain):
+        from callsheet.retrievers import Decision
+
+        notes.append(("warning" if decision["error"] else "decision", f"judged: {Decision(**decision).summary}"))
+    if selection.get("verdict") == "nothing_fits":
+        notes.append(("warning", "nothing in the catalog fits"))
+    skills = selection.get("skills", ())
+    return [*notes, *(("skill", f"skill {skill['id']}, score {skill['score']:.2f}") for skill in skills)]
+
+
+def progress_text(event: RunEvent) -> str:
+    """Returns how far the call or the remote agent of a ``progress`` is: "3 of 10: reading"."""
+    far = ""
+    if event.get("progress") is not None:
+        far = f"{event['progress']:g}"
+        if event.get("total") is not None:
+            far += f" of {event['total']:g}"
+    return ": ".join(filter(None, (far, event.get("text", ""))))

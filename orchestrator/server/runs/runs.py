@@ -1,0 +1,155 @@
+"""Threads and runs of the page: one class for both places where requests are carried out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.pregel.protocol import PregelProtocol
+from langgraph.types import Command, StateSnapshot
+from starlette.requests import Request
+from typing_extensions import TypedDict
+
+from callsheet.graphs import UnknownNameError
+from callsheet.orchestrator.run_events import RunEvent, state_events
+from callsheet.orchestrator.server.page_requests import RefusedError
+
+MOST_RUNS = 50
+MOST_STATES = 100
+
+
+class Thread(TypedDict):
+    """A conversation with the supervisor: its last request, and the time of its last change in ISO 8601.
+
+    ``status`` is ``running``, ``error``, or that of the last request (``status_of``).
+    """
+
+    id: str
+    request: str
+    status: str
+    at: str
+
+
+class Backend(Protocol):
+    """Where threads are stored and requests are carried out: this process, or the LangGraph server of the page.
+
+    Each method gets the viewer's request, whose credentials a server checks.
+    """
+
+    async def recent(self, request: Request) -> Sequence[Thread]:
+        """Returns the last threads that the viewer may see, the latest first."""
+        ...
+
+    async def waiting(self, request: Request) -> int | None:
+        """Returns the number of pending questions in all threads; None if it is not known."""
+        ...
+
+    def app(self, request: Request, thread: str) -> AbstractAsyncContextManager[PregelProtocol[Any, Any, Any, Any]]:
+        """Opens the app that reads the states of a thread.
+
+        Raises:
+            UnknownNameError: There is no such thread, or the viewer may not see it.
+            RefusedError: The server refuses a request of the app.
+        """
+        ...
+
+    async def begin(self, request: Request, thread: str | None, given: Any) -> str:
+        """Begins a run in a thread, or in a new one, and returns the thread's id; no input continues the last run.
+
+        Raises:
+            RefusedError: There is no such thread, or its last run goes on.
+        """
+        ...
+
+    def events(self, request: Request, thread: str) -> AsyncIterator[RunEvent]:
+        """Yields the events of a run that goes on, from its beginning; nothing if there is none.
+
+        The first event is a ``request``, or ``running`` if a run is continued. What ended the run, if anything did, is
+        the last one, ``trouble`` with ``text``; it is told even after the run.
+        """
+        ...
+
+    async def cancel(self, request: Request, thread: str) -> None:
+        """Stops the run of a thread; it can be continued.
+
+        Raises:
+            RefusedError: There is no such thread.
+        """
+        ...
+
+
+class Runs:
+    """Shows threads and runs to the page, and carries out its requests.
+
+    Whoever asks sees and changes only what the backend allows. What changes something raises ``RefusedError`` where
+    that is not possible.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self.backend = backend
+
+    async def state(self, request: Request, thread: str) -> StateSnapshot | None:
+        """Returns the last state of a thread; None if it has none, or is not there for this viewer."""
+        # A history, because a remote graph cannot read the state of a thread that has none.
+        states = await self.history(request, thread, most=1)
+        return states[0] if states else None
+
+    async def history(self, request: Request, thread: str, *, most: int = MOST_STATES) -> Sequence[StateSnapshot]:
+        """Returns the last states of a thread, the latest first; empty if there is no such thread for this viewer."""
+        try:
+            async with self.backend.app(request, thread) as app:
+                return [state async for state in app.aget_state_history(config_of(thread), limit=most)]
+        except UnknownNameError:
+            return []
+
+    async def start(self, request: Request, thread: str | None, text: str) -> str:
+        """Starts a request, in a thread or in a new one, and returns the thread's id."""
+        return await self.backend.begin(request, thread, {"messages": [{"role": "user", "content": text}]})
+
+    async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
+        """Answers questions by id; without answers, continues where the run stopped, or with the steps that failed."""
+        await self.backend.begin(request, thread, Command(resume=dict(answers)) if answers else None)
+
+    async def watch(self, request: Request, thread: str) -> AsyncIterator[RunEvent]:
+        """Yields the events of the last request of a thread, to the end or to a question if it goes on.
+
+        Nothing if there is no such thread for this viewer.
+        """
+        async for event in self._told(request, thread):
+            yield event
+        live = False
+        trouble: list[RunEvent] = []
+        async for event in self.backend.events(request, thread):
+            if event["event"] == "trouble":
+                trouble.append(event)
+                continue
+            live = True
+            yield event
+        if live:
+            async for event in self._told(request, thread):
+                yield event
+        for event in trouble:
+            yield event
+
+    async def _told(self, request: Request, thread: str) -> AsyncIterator[RunEvent]:
+        """Yields what the last state of a thread tells."""
+        state = await self.state(request, thread)
+        for event in state_events(state) if state else ():
+            yield event
+
+
+def config_of(thread: str) -> RunnableConfig:
+    """Returns the configuration that names a thread."""
+    return {"configurable": {"thread_id": thread}}
+
+
+def no_thread(thread: str) -> str:
+    """Returns why nothing is shown or done of a thread."""
+    return f"there is no thread {thread!r} that you may see"
+
+
+def refused(thread: str) -> RefusedError:
+    """Returns the refusal to change a thread that is not there for the viewer."""
+    return RefusedError(no_thread(thread))

@@ -1,0 +1,269 @@
+"""The events of a run as JSON for the page: what one viewer may see of them."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Mapping, Sequence
+from mimetypes import guess_type
+from pathlib import Path
+from typing import Any
+
+from langgraph.types import StateSnapshot
+
+from callsheet.agents import Usage
+from callsheet.agents.calls import question_text
+from callsheet.agents.work.media import picture_type
+from callsheet.graphs import UnknownNameError
+from callsheet.orchestrator.run_events import RunEvent, pick_notes, progress_text, values_of
+from callsheet.orchestrator.server.runs.question_views import WITHHELD, question_views
+from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, shown_line, shown_text
+
+_OF_CALLS = ("tool_started", "progress", "tool_finished")
+
+
+class VisibleEvents:
+    """The events of one thread for one viewer.
+
+    A step that names an agent or a tool that the viewer may not see is withheld, and so are then the answer, the
+    changes of the plan, and what ended the run: any of them may tell what the step did.
+    """
+
+    def __init__(self, visible: VisibleCatalog) -> None:
+        self._visible = visible
+        self._withheld: set[str] = set()
+
+    def of(self, event: RunEvent) -> list[Json]:
+        """Returns an event as the page draws it; several for a question about several calls, none for an unknown one.
+
+        Slow for an event with a long text, so not for an event loop.
+        """
+        kind = str(event.get("event"))
+        if kind == "request":
+            self._withheld = set()
+        if kind == "question":
+            views = question_views(self._visible, event["id"], event["value"])
+            return [{"event": kind, **view} for view in views]
+        draw = _DRAWN.get(kind)
+        if draw is None:
+            return []
+        if "step_id" in event:
+            return self._of_step(kind, event, draw)
+        if self._withheld and kind in _TELLING:
+            return _TELLING[kind]
+        if kind == "usage":
+            by_step = {step: cost for step, cost in event.get("by_step", {}).items() if step not in self._withheld}
+            event = {**event, "by_step": by_step}
+        return [{"event": kind, **draw(self._visible, event)}]
+
+    def _of_step(self, kind: str, event: RunEvent, draw: Callable[[VisibleCatalog, RunEvent], Json]) -> list[Json]:
+        step_id = str(event["step_id"])
+        if not all(map(self._visible.may_see, _named(event))):
+            if kind in _OF_CALLS and not event.get("agent"):
+                # What a worker does itself, such as reading a result: the result of the step decides.
+                return []
+            self._withheld.add(step_id)
+        named = {"event": kind, "step_id": shown_line(step_id)}
+        if step_id not in self._withheld:
+            return [{**named, **draw(self._visible, event)}]
+        status = event["result"]["status"] if kind == "step" else "running"
+        return [{**named, "event": "withheld", "status": status, "error": WITHHELD}]
+
+
+_TELLING: Mapping[str, list[Json]] = {
+    "answer": [{"event": "answer", "text": WITHHELD}],
+    "trouble": [{"event": "trouble", "text": WITHHELD}],
+    "draft": [],
+    "revision": [],
+}
+"""Events that may tell what a withheld step did, and what the page gets in their place."""
+
+
+def _named(event: RunEvent) -> set[str]:
+    """Returns all agents and tools that an event of a step names."""
+    result = event.get("result") or {}
+    agents = (event.get("selection") or {}).get("agents", ())
+    named = {*result.get("agents", ()), *result.get("tools", ()), *event.get("tools", ())}
+    for agent in agents:
+        named.add(agent["id"])
+        for tool in agent["tools"]:
+            named |= {tool["id"], *tool["via"]}
+    for call in result.get("calls", ()):
+        named |= {call["tool"], call.get("agent", "")}
+    return named | {event[name] for name in ("agent", "tool") if event.get(name)}
+
+
+def _request(visible: VisibleCatalog, event: RunEvent) -> Json:
+    """``began`` is in seconds since 1970, and ``seconds`` the time since then; None if it has not begun."""
+    began = event.get("begun")
+    return {
+        "id": shown_line(str(event.get("run") or "")),
+        "text": _text(event.get("request")),
+        "began": began,
+        "seconds": round(time.time() - began, 3) if began else None,
+    }
+
+
+def _plan(visible: VisibleCatalog, event: RunEvent) -> Json:
+    # Without steps, the answer says it.
+    return {"steps": _steps(event), "note": _text(event.get("note")) if event.get("steps") else ""}
+
+
+def _steps(event: RunEvent) -> list[Json]:
+    steps: dict[str, Json] = {}
+    for step in event.get("steps") or ():
+        name = shown_line(step["id"])
+        steps[name] = {"id": name, "text": _text(step.get("text")), "depends_on": _lines(step.get("depends_on"))}
+    return [*steps.values()]
+
+
+def _revision(visible: VisibleCatalog, event: RunEvent) -> Json:
+    texts = event.get("texts") or {}
+    changes: Json = {}
+    for name in ("added", "changed", "dropped"):
+        changes[name] = [{"id": shown_line(step), "text": _text(texts.get(step))} for step in event.get(name) or ()]
+    known = {"wave": event.get("wave", 0), "reason": _text(event.get("reason")), "refused": event.get("refused", False)}
+    return {**known, **changes, "steps": _steps(event)}
+
+
+def _picked(visible: VisibleCatalog, event: RunEvent) -> Json:
+    selection = event["selection"]
+    known = {
+        **selection,
+        **{
+            name: {agent: told for agent, told in selection.get(name, {}).items() if visible.may_see(agent)}
+            for name in ("left_out", "down")
+        },
+        "skills": [one for one in selection.get("skills", ()) if visible.may_see(one["id"])],
+    }
+    tools = [tool for agent in selection.get("agents", ()) for tool in agent["tools"]]
+    why = event.get("why") or {}
+    return {
+        "tools": [{"tool": visible.link(tool["id"]), "why": _text(why.get(tool["id"]))} for tool in tools],
+        "notes": [{"kind": kind, "text": _text(text)} for kind, text in pick_notes(known)],
+        "error": _text(selection.get("error")),
+    }
+
+
+def _added(visible: VisibleCatalog, event: RunEvent) -> Json:
+    return {"what": _text(event["what"]), "tools": [visible.link(tool) for tool in event["tools"]]}
+
+
+def _started(visible: VisibleCatalog, event: RunEvent) -> Json:
+    return {"call": {**_call(visible, event), "id": event["call_id"], "running": True}}
+
+
+def _progress(visible: VisibleCatalog, event: RunEvent) -> Json:
+    return {"call_id": event.get("call_id"), "text": shown_line(progress_text(event))}
+
+
+def _finished(visible: VisibleCatalog, event: RunEvent) -> Json:
+    failed = event.get("status") == "error"
+    text = _text(event.get("output"))
+    return {
+        "call_id": event["call_id"],
+        "answer": "" if failed else text,
+        "error": text if failed else "",
+        "kind": event.get("kind", ""),
+        "effect": event.get("effect", ""),
+        "seconds": round(event.get("seconds", 0.0), 3),
+    }
+
+
+def _step(visible: VisibleCatalog, event: RunEvent) -> Json:
+    result = event["result"]
+    return {
+        "status": result["status"],
+        **{name: _text(result.get(name)) for name in ("result", "note", "error")},
+        "calls": [_call(visible, call) for call in result.get("calls", ())],
+    }
+
+
+def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> Json:
+    """One call of a worker; ``began`` in seconds since 1970, 0 if it is not known; ``pictures`` are names of files."""
+    files: Sequence[str] = call.get("files", ())
+    return {
+        "tool": visible.link(call["tool"]),
+        "args": question_text.shown_value(call["args"]),
+        "answer": _text(call.get("output")),
+        "error": _text(call.get("error")),
+        "kind": call.get("kind", ""),
+        "effect": call.get("effect", ""),
+        "seconds": round(call.get("seconds", 0.0), 3),
+        "began": call.get("began", 0.0),
+        "files": len(files),
+        "pictures": [Path(file).name for file in files if str(guess_type(file)[0]).startswith("image/")],
+    }
+
+
+def _cost(visible: VisibleCatalog, event: RunEvent) -> Json:
+    """What the models have cost so far, in total, by role and by step; without what called no model."""
+    by_role = {role: _usage(part) for role, part in (event.get("by_role") or {}).items()}
+    by_step = {step: _usage(part) for step, part in (event.get("by_step") or {}).items()}
+    return {
+        "total": _usage(event),
+        "roles": [{"role": shown_line(role), **spent} for role, spent in by_role.items() if spent],
+        "steps": {shown_line(step): spent for step, spent in by_step.items() if spent},
+    }
+
+
+def _usage(report: Mapping[str, Any]) -> Json | None:
+    """Model calls and tokens; None if no model was called."""
+    usage = Usage(**{name: value for name, value in report.items() if name in Usage.model_fields})
+    return usage.model_dump(exclude={"seconds"}) if usage.calls else None
+
+
+def _says(visible: VisibleCatalog, event: RunEvent) -> Json:
+    return {"text": _text(event["text"])}
+
+
+def _end(visible: VisibleCatalog, event: RunEvent) -> Json:
+    return {"status": event["status"], "seconds": event["seconds"]}
+
+
+_DRAWN: Mapping[str, Callable[[VisibleCatalog, RunEvent], Json]] = {
+    "request": _request,
+    "running": lambda visible, event: {},
+    "plan": _plan,
+    "revision": _revision,
+    "picked": _picked,
+    "added": _added,
+    "tool_started": _started,
+    "progress": _progress,
+    "tool_finished": _finished,
+    "step": _step,
+    "usage": _cost,
+    "draft": _says,
+    "answer": _says,
+    "trouble": _says,
+    "end": _end,
+}
+"""The events that the page draws, by name; ``question`` is the one that may be several."""
+
+
+def picture_of(visible: VisibleCatalog, history: Sequence[StateSnapshot], name: str) -> Json:
+    """Returns a picture that a call of the thread has returned, in base64; reads the file.
+
+    A client may write any path into a state, so only files of the store of results are read, and only pictures.
+    ``UnknownNameError``: there is none of this name that the user may see.
+    """
+    for snapshot in history:
+        values = values_of(snapshot)
+        selections = values.get("selections") or {}
+        for step_id, result in (values.get("results") or {}).items():
+            named = _named({"result": result, "selection": selections.get(step_id)})
+            if not all(map(visible.may_see, named)):
+                continue
+            for file in [file for call in result.get("calls", ()) for file in call.get("files", ())]:
+                content = visible.registry.pool.results.read(file) if Path(file).name == name else None
+                if content and (media := picture_type(content)):
+                    return {"media": media, "data": base64.b64encode(content).decode()}
+    raise UnknownNameError(f"there is no picture {name!r} that you may see")
+
+
+def _text(value: Any) -> str:
+    return shown_text(str(value or ""))
+
+
+def _lines(values: Any) -> list[str]:
+    return [shown_line(str(one)) for one in values or ()]
