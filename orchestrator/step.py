@@ -312,7 +312,8 @@ class StepNodes:
             return {"asking": {}, **_finished(result, state)}
         secrets = self.registry.secrets.of(state["run_id"])
         masked = secrets.masked(schema, values)
-        refusal, wrong = refusal_of_values(schema, values), asking.get("wrong", 0) + 1
+        refusal = refusal_of_values(schema, values)
+        wrong = asking.get("wrong", 0) + 1
         if refusal and wrong < MOST_WRONG:
             return {"asking": {**asking, "problem": secrets.hidden(refusal.reason), "wrong": wrong}}
         if refusal:

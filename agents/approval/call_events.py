@@ -15,7 +15,7 @@ from langgraph.types import Command
 from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.calls.tool_result import artifact_of
 from callsheet.agents.registry.binding import BoundTool
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 Answer = ToolMessage | Command[Any]
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.graphs.text.sanitizing import DEEPEST, encodable, escaped, spelled_out
+from callsheet.graphs.text.hidden import escaped, spelled_out
+from callsheet.graphs.text.unicode import DEEPEST, encodable
 
 _LONGEST = 4_000
 _LONGEST_TEXT = 600

@@ -29,7 +29,7 @@ from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.programs.functions import RESULTS, functions_of, stubs, without_functions
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.registry.checked_call import Approval
-from callsheet.agents.safety.secrets import RunSecrets, has_secrets
+from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.sandbox import Pause, Sandbox
 from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.unicode import storable

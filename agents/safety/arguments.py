@@ -21,7 +21,7 @@ from jsonschema.validators import validator_for
 
 from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.graphs.text.sanitizing import shown
+from callsheet.graphs.text.hidden import shown
 
 _MOST_SAID = 3
 _LONGEST = 300

@@ -14,7 +14,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.graphs.text.sanitizing import normalized, visible
+from callsheet.graphs.text.hidden import visible
+from callsheet.graphs.text.unicode import normalized
 
 _LONGEST = 4_096  # PATH_MAX of Linux: a longer text cannot be opened as it stands
 _MOST_READINGS = 4

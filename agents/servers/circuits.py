@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.tool_result import Kind, Outcome
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 
 _FAILURES: frozenset[Kind] = frozenset(("start", "timeout", "crash", "protocol"))
 

@@ -28,7 +28,8 @@ from callsheet.agents.servers.oauth.addresses import page_hint
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError
-from callsheet.graphs.text.sanitizing import clean, shown
+from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.unicode import clean
 
 Key = tuple[str, str, str]
 """Run, agent and user."""

@@ -59,7 +59,7 @@ from callsheet.agents.work.finish import (
 )
 from callsheet.agents.work.media import has_media, with_media, without_media
 from callsheet.agents.work.tool_requests import answer_request
-from callsheet.graphs.text.sanitizing import counted
+from callsheet.graphs.text.messages import counted
 
 STEP_ID = "step_id"
 M = TypeVar("M", bound=BaseMessage)
@@ -183,7 +183,7 @@ async def _answer_of_program(
     request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
 ) -> ToolMessage:
     """Runs a program."""
-    from callsheet.agents.programs import run_program
+    from callsheet.agents.programs.program import run_program
 
     async def make(inner: ToolCallRequest, _: BoundTool, approval: Approval | None) -> Answer:
         return await _answer_of_call(inner, equipment, tools, handler, approval)
