@@ -79,7 +79,8 @@ _Update = dict[str, Any]
 async def _ask(state: CallState) -> _Update:
     """Asks a person, if the call needs approval and has none."""
     case = get_runtime(SupervisedCall).context
-    checked, why = await case.check(state["args"]), state["why"]
+    checked = await case.check(state["args"])
+    why = state["why"]
     refusal = case.refusal()
     if refusal:
         return {"answer": case.refused(refusal)}
@@ -124,7 +125,8 @@ async def _decided(decision: Decision, case: SupervisedCall) -> _Update:
 
 async def _send(state: CallState) -> _Update:
     """Sends an approved call, unless it was sent before."""
-    case, args = get_runtime(SupervisedCall).context, state["args"]
+    case = get_runtime(SupervisedCall).context
+    args = state["args"]
     checked = await case.check(args)
     if case.cut_off:
         case.cut_off = False
@@ -150,7 +152,8 @@ async def _sent(case: SupervisedCall) -> Answer | OpenCall:
 
     Returns the answer; or, if nothing was sent, an earlier call like it whose outcome is unknown.
     """
-    checked, request = case.checked, case.request
+    checked = case.checked
+    request = case.request
     request = request.override(tool_call={**request.tool_call, "args": dict(checked.arguments)})
     record = case.record()
     entry = await record.begin()
@@ -185,9 +188,11 @@ def _unknown(answer: ToolMessage, entry_id: str | None, *, sent: bool = True) ->
 
 async def _settle(state: CallState) -> _Update:
     """Asks a person, if there is one; otherwise the call has failed, and is not repeated."""
-    case, entry = get_runtime(SupervisedCall).context, state.get("open_call") or None
+    case = get_runtime(SupervisedCall).context
+    entry = state.get("open_call") or None
     await case.check(state["args"])
-    record, unknown = case.record(), state["unknown"] or ""
+    record = case.record()
+    unknown = state["unknown"] or ""
     said = await record.verdict(entry)
     if said == "not-done":
         return {"unknown": None, "approved": None, "problem": None, "wrong": 0}
@@ -205,7 +210,8 @@ async def _settle(state: CallState) -> _Update:
         await record.settled(entry)
     match decision.type:
         case "edit":
-            approved, args = case.checked.digest, case.edited(decision.args or {})
+            approved = case.checked.digest
+            args = case.edited(decision.args or {})
             again = {"args": args, "unknown": None, "problem": None, "wrong": 0, "why": state["why"] or unknown}
             # With other arguments it is another call, which is shown before it is sent.
             is_same = (await case.check(args)).digest == approved
@@ -312,7 +318,8 @@ async def make_call(case: SupervisedCall, *, approval: Approval | None = None) -
     inexact = case.checked.inexact
     if inexact:  # it would be shown in one way, and sent in another
         return case.said(f"{case.named}: the arguments were not sent: {inexact}", kind="refused", effect="none")
-    needed, saver = case.needs_approval(), checkpointer()
+    needed = case.needs_approval()
+    saver = checkpointer()
     if saver is None and needed:
         return case.said(NO_CHECKPOINTER, kind="refused", effect="none")
     if saver is None or (not needed and case.repeatable and not (await CALL.aget_state(get_config())).values):

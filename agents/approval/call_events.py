@@ -27,7 +27,8 @@ def call_events(request: ToolCallRequest, step_id: str) -> Iterator[Callable[[An
     Yields a function that takes the answer, writes ``tool_finished``, and returns the answer with the time of the call.
     """
     write = get_stream_writer()
-    call, tool = request.tool_call, request.tool
+    call = request.tool_call
+    tool = request.tool
     about = {"step_id": step_id, "call_id": call["id"], "tool": call["name"]}
     if isinstance(tool, BoundTool):
         about |= {"tool": tool.id, "agent": tool.agent}

@@ -58,7 +58,8 @@ class CallPlace(NamedTuple):
             configurable: Mapping[str, Any] = get_config().get("configurable") or {}
         except RuntimeError:  # outside of a run
             configurable = {}
-        if thread := str(configurable.get("thread_id") or ""):
+        thread = str(configurable.get("thread_id") or "")
+        if thread:
             return cls(f"{thread} {configurable.get('checkpoint_ns') or ''} {call_id}", thread)
         return cls(uuid.uuid4().hex, f"process {os.getpid()} on {socket.gethostname()}")
 

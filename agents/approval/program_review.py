@@ -84,7 +84,9 @@ class ProgramReview:
         return case.rejected_by(Decision(type="reject", message=message))
 
     def _question(self, case: SupervisedCall) -> dict[str, Any]:
-        tool, args, needed = case.bound, case.checked.arguments, case.needs_approval()
+        tool = case.bound
+        args = case.checked.arguments
+        needed = case.needs_approval()
         why = needed.reason if needed else ""
         about: dict[str, Any] = {"agent": tool.agent, "tool": tool.id, "why": why, "hash": case.checked.digest}
         about |= {"shown": shown_value(args), **case.cautions()}

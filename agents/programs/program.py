@@ -332,7 +332,8 @@ async def _answered(program: Program, tool: BoundTool, call: ToolCall, state: Pr
         if (read["tool"], read["call"]["args"]) == (tool.id, call["args"]):
             ahead.remove(read)
             return {"ahead": ahead}, read["answer"].model_copy(update={"tool_call_id": call["id"]})
-    decided, approval = [*state.get("decided", [])], None
+    decided = [*state.get("decided", [])]
+    approval = None
     if program.review and decided:
         digest = await program.review.digest(tool, call["args"])
         given = next((one for one in decided if one["digest"] == digest), None)

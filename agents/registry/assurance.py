@@ -12,7 +12,8 @@ from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.trust.harm import Harm, harm_of
 
-_MAY_CHANGE, _MAY_DESTROY = "This tool may change something", "This tool may delete or overwrite something"
+_MAY_CHANGE = "This tool may change something"
+_MAY_DESTROY = "This tool may delete or overwrite something"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,8 @@ def assurance_of(tool: Tool, connection: object, *, trusted: bool, vouched: bool
             options = connection.callsheet
             rule = options.approval
         case InProcess() if tool.name in connection.tools:
-            made, options = connection.tools[tool.name], connection.options
+            made = connection.tools[tool.name]
+            options = connection.options
             foreign = is_foreign(made)
             rule = options.approval or _rule(tool, made.metadata)
             trusted = trusted or not foreign

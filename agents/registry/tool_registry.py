@@ -206,7 +206,8 @@ class ToolRegistry:
         """Returns SHA-256 of what an approval of a tool covers (``Loaded.pin``); empty if it is not in the catalog."""
         loaded, pins = self._pins
         if loaded is not self.loaded:
-            loaded, pins = self.loaded, {}
+            loaded = self.loaded
+            pins = {}
             self._pins = loaded, pins
         tool = loaded.catalog.tools.get(tool_id)
         if tool is None:
@@ -254,7 +255,9 @@ class ToolRegistry:
             arguments: By the tool's own names; placeholders stand for secrets.
             secrets: Those of the run.
         """
-        tool, pin, assurance = self.catalog.tools.get(bound.id), self.pin(bound.id), self.assurance(bound.id)
+        tool = self.catalog.tools.get(bound.id)
+        pin = self.pin(bound.id)
+        assurance = self.assurance(bound.id)
         refusal = inexact(arguments)
         if refusal:
             return CheckedCall(bound.id, arguments, assurance, pin, "", "", Fit(), _fits, refusal)
@@ -277,7 +280,8 @@ class ToolRegistry:
         )
 
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
-        connection, assured = self.loaded.connections.get(tool.agent), self.assurance(tool.id)
+        connection = self.loaded.connections.get(tool.agent)
+        assured = self.assurance(tool.id)
         send = self._sender(tool, connection, assured, run_id, user)
         server = (connection.openapi or connection.url or "") if isinstance(connection, ServerConfig) else ""
         harmless = assured.harm == "none"
@@ -285,7 +289,8 @@ class ToolRegistry:
 
     def _sender(self, tool: Tool, connection: object, assured: Assurance, run_id: str, user: User | None) -> Sender:
         """Returns what sends the calls of a tool in a run, after a last look at each."""
-        secrets, plain = self.secrets.of(run_id), model_schema(tool.input_schema).plain
+        secrets = self.secrets.of(run_id)
+        plain = model_schema(tool.input_schema).plain
 
         async def send(arguments: dict[str, Any], *, sync: bool) -> Outcome:
             checked = CHECKED.get()
@@ -353,7 +358,8 @@ class ToolRegistry:
         self, tool: Tool, arguments: Mapping[str, Any], server: ServerConfig, user: User | None
     ) -> Refusal | None:
         """Returns why a call must not reach what its arguments name: a path, or the address of a resource."""
-        roots, folder = server.callsheet.roots, server.cwd
+        roots = server.callsheet.roots
+        folder = server.cwd
         refusal = outside(roots, tool.input_schema, arguments, folder=folder)
         if refusal or not self._reads:
             return refusal

@@ -20,7 +20,8 @@ class Circuits:
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limits, self._clock = limits, clock
+        self._limits = limits
+        self._clock = clock
         # Agent -> failures in a row, the error of the last one, and the end of the pause.
         self._failures: dict[str, tuple[int, str, float]] = {}
 

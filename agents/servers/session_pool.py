@@ -357,7 +357,8 @@ class SessionPool:
             return Listing(error=str(fault), kind=fault.kind)
 
     async def _call(self, request: CallRequest) -> Outcome:
-        began, agent_id = time.monotonic(), request.agent_id
+        began = time.monotonic()
+        agent_id = request.agent_id
         cleaned = _cleaned(request)
         if isinstance(cleaned, Outcome):
             return cleaned
@@ -371,7 +372,9 @@ class SessionPool:
             async with turns, self._turns:
                 ready = await self._ready_call(request)
                 if isinstance(ready, _ReadyCall):
-                    session, limits, more = ready.session, ready.limits, (request.progress, request.ask)
+                    session = ready.session
+                    limits = ready.limits
+                    more = (request.progress, request.ask)
                     try:
                         result = await session.ask(
                             ready.method, ready.params, limits.call, *more, longest=limits.longest_call
@@ -379,7 +382,8 @@ class SessionPool:
                     except (Fault, CallsheetError) as error:
                         outcome, wait = _failed(request, error, sent=True)
                     else:
-                        outcome, wait = await self._outcome(request, ready, result), None
+                        outcome = await self._outcome(request, ready, result)
+                        wait = None
                 else:
                     outcome, wait = ready
             if wait is None or is_last:
@@ -400,7 +404,8 @@ class SessionPool:
 
         Otherwise the outcome of the call, and after how many seconds it may be tried again, or None.
         """
-        agent_id, tool = request.agent_id, request.tool
+        agent_id = request.agent_id
+        tool = request.tool
         refusal = self.circuits.refusal(agent_id)
         if refusal:
             return failed(agent_id, tool, "refused", refusal.reason), None
@@ -420,7 +425,8 @@ class SessionPool:
 
     async def _outcome(self, request: CallRequest, ready: _ReadyCall, result: Mapping[str, Any]) -> Outcome:
         """Reads the raw answer to a call."""
-        agent_id, tool = request.agent_id, request.tool
+        agent_id = request.agent_id
+        tool = request.tool
         keep = self.results.of(request.run_id, agent_id, tool)
         read: Callable[..., Outcome] = read_outcome if request.reads else outcome_of
         try:
@@ -434,7 +440,8 @@ class SessionPool:
 
 def _cleaned(request: CallRequest) -> CallRequest | Outcome:
     """Returns a call with arguments that JSON supports; or the outcome of one whose arguments it does not."""
-    agent_id, tool = request.agent_id, request.tool
+    agent_id = request.agent_id
+    tool = request.tool
     try:
         request = replace(request, args=clean(dict(request.args)))
         json.dumps(request.args, allow_nan=False, default=str)
@@ -447,7 +454,8 @@ def _cleaned(request: CallRequest) -> CallRequest | Outcome:
 
 def _failed(request: CallRequest, error: Fault | CallsheetError, *, sent: bool) -> tuple[Outcome, float | None]:
     """Returns the outcome of a failed call, and after how many seconds it may be sent again, or None."""
-    agent_id, tool = request.agent_id, request.tool
+    agent_id = request.agent_id
+    tool = request.tool
     if isinstance(error, CallsheetError):
         return failed(agent_id, tool, "start", str(error)), None
     effect = error.effect if sent else "none"

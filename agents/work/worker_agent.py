@@ -143,7 +143,8 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
-        equipment, messages = _equipment(request), request.state["messages"]
+        equipment = _equipment(request)
+        messages = request.state["messages"]
         seen = equipment.seen
         if len(seen) < len(messages):  # the first of the calls of this turn
             seen[:] = messages
@@ -165,7 +166,8 @@ async def _own_answer(
     request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool]
 ) -> ToolMessage | None:
     """Answers a broken call, and a call of one of the worker's own tools; None for a call of another tool."""
-    call, messages = request.tool_call, request.state["messages"]
+    call = request.tool_call
+    messages = request.state["messages"]
     problem = broken_call(call, messages)
     if problem:
         return answer_to(call, problem, {"effect": "none"}, error=True)
@@ -207,7 +209,9 @@ async def _answer_of_call(
     approval: Approval | None = None,
 ) -> Answer:
     """Makes a call of a tool of the catalog; ``approval`` is one that a person has given before."""
-    call, messages, supervision = request.tool_call, request.state["messages"], equipment.supervision
+    call = request.tool_call
+    messages = request.state["messages"]
+    supervision = equipment.supervision
     if call["name"] not in tools:
         return _not_held(call, tools, equipment.refused)
     bound = tools[call["name"]]

@@ -213,7 +213,8 @@ def _edited(args: Any) -> Any:
     except (ValueError, RecursionError) as error:
         click.echo(f"invalid JSON: {error}", err=True)
         return None
-    if refusal := inexact(edited):
+    refusal = inexact(edited)
+    if refusal:
         click.echo(refusal.reason, err=True)
         return None
     return edited
