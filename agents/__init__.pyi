@@ -25,7 +25,7 @@ from .models.chat_models import (
     ModelError as ModelError,
     chat_model as chat_model,
     normalize as normalize,
-    unstreamed as unstreamed,
+    without_streaming as without_streaming,
 )
 from .models.prompts import Prompts as Prompts
 from .no_model.no_model import NoModel as NoModel
@@ -40,7 +40,7 @@ from .planning.planner import (
 )
 from .planning.revision import Revision as Revision, revise as revise
 from .registry.assurance import Assurance as Assurance
-from .registry.binding import BoundTool as BoundTool, unsettled as unsettled
+from .registry.binding import BoundTool as BoundTool, unsettled_calls as unsettled_calls
 from .registry.checked_call import CheckedCall as CheckedCall
 from .registry.tool_registry import ApprovalPolicy as ApprovalPolicy, ToolRegistry as ToolRegistry
 from .servers.a2a.agent import A2AAgent as A2AAgent

@@ -27,7 +27,7 @@ from callsheet.agents import (
     ToolRegistry,
     ToolRequests,
     checkpointer,
-    unsettled,
+    unsettled_calls,
 )
 from callsheet.agents.approval.call_record import open_calls_told
 from callsheet.agents.approval.questions import (
@@ -50,8 +50,8 @@ from callsheet.orchestrator.plans import with_roster
 from callsheet.orchestrator.run.answers import asked_in_turn
 from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.run_context import RunConfiguration, call_ledger, caller
-from callsheet.orchestrator.run.run_metrics import count_result, count_selections, measured
-from callsheet.orchestrator.state import StepState, continued, step_result
+from callsheet.orchestrator.run.run_metrics import count_result, count_selections, select_measured
+from callsheet.orchestrator.state import StepState, continue_result, step_result
 from callsheet.retrievers import AgentGraphRetriever, Selection, StepNeed, explain_tool
 from callsheet.retrievers.catalog_tools import agent_line
 from callsheet.retrievers.index.embedding import first_tokens
@@ -152,7 +152,7 @@ class StepNodes:
             whole = step_result(steps[0], status="failed", error=_words(error))
         whole = whole.model_copy(update={"id": steps[0].id})
         if state.get("given") and (asked := state.get("before")):
-            whole = continued(whole, StepResult(**asked))
+            whole = continue_result(whole, StepResult(**asked))
         asking = self.question(whole, state, self._configuration(state).settings.approval)
         if asking:
             return {"asking": asking}
@@ -210,7 +210,7 @@ class StepNodes:
         configuration = self._configuration(state)
         seconds = configuration.settings.step_seconds
         tool_model = ToolModel(configuration.model("worker"))
-        with unsettled() as calls, within(TOOL_MODEL, tool_model):
+        with unsettled_calls() as calls, within(TOOL_MODEL, tool_model):
             try:
                 async with asyncio.timeout(seconds):
                     done = await configuration.reasoner("worker").work(brief, equipment, worker)
@@ -406,12 +406,12 @@ def check_tracing() -> None:
         raise SettingsError(f"LANGSMITH_TRACING_MODE=otel {needs_extra('otel')}") from error
 
 
-def selected(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Selection:
+def select_traced(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Selection:
     """Selects in a run named ``select``, whose output is the selection with its trace, for tracers of LangChain."""
     found: list[Selection] = []
 
     def select(text: str) -> dict[str, Any]:
-        found.append(measured(retriever, text, **changes))
+        found.append(select_measured(retriever, text, **changes))
         return found[0].to_dict(trace=True)
 
     RunnableLambda(select, name="select").invoke(query)

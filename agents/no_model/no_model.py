@@ -18,11 +18,19 @@ from langchain_core.runnables import Runnable
 from callsheet.agents.calls.plan import Plan, Step, StepResult
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.no_model.filling import StepReading, fill, kind_of, read_step, side_of, spread, unanswered
+from callsheet.agents.no_model.filling import (
+    StepReading,
+    fill,
+    read_step,
+    side_of,
+    spread,
+    unanswered_words,
+    value_kind,
+)
 from callsheet.agents.no_model.values import Kind, in_words, refers_to
 from callsheet.agents.planning.planner import AnswerTask, PlanTask, check_number
 from callsheet.agents.registry.tool_registry import ToolRegistry
-from callsheet.agents.work.context import NAME, Brief, listed
+from callsheet.agents.work.context import NAME, Brief, list_results
 from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs.catalog.model import Catalog, Parameter, Tool
@@ -63,7 +71,7 @@ def example(tool: Tool, registry: ToolRegistry, find: Find | None = None) -> str
     Empty if none of the words tried is.
     """
     needed = [parameter for parameter in tool.parameters if parameter.required]
-    needed.sort(key=lambda p: (side_of(p.name) == 1, kind_of(p) not in (Kind.NUMBER, Kind.CLOCK)))
+    needed.sort(key=lambda p: (side_of(p.name) == 1, value_kind(p) not in (Kind.NUMBER, Kind.CLOCK)))
     said = split_name(tool.name)
     for parameter in needed:
         value = _value(parameter)
@@ -76,7 +84,7 @@ def example(tool: Tool, registry: ToolRegistry, find: Find | None = None) -> str
 
 
 def _value(parameter: Parameter) -> str | None:
-    kind = kind_of(parameter)
+    kind = value_kind(parameter)
     some = parameter.enum if kind == Kind.CHOICE else _VALUES.get(kind, ()) if kind else ()
     return str(some[max(0, side_of(parameter.name)) % len(some)]) if some else None
 
@@ -89,7 +97,7 @@ def examples(catalog: Catalog, registry: ToolRegistry, find: Find) -> list[str]:
 
     def works(tool: Tool) -> bool:
         harmless = tool.id in registry.catalog.tools and registry.assurance(tool.id).harm == "none"
-        return harmless and not any(p.required and kind_of(p) in _THERE for p in tool.parameters)
+        return harmless and not any(p.required and value_kind(p) in _THERE for p in tool.parameters)
 
     firsts = (
         next(filter(None, (example(tool, registry, find) for tool in filter(works, agent.tools))), "")
@@ -198,7 +206,7 @@ class NoModel:
 
     async def answer(self, task: AnswerTask) -> AIMessage:
         """Returns the results of the steps, and what was not done and why."""
-        return AIMessage(listed(task.request, task.results), name=NAME)
+        return AIMessage(list_results(task.request, task.results), name=NAME)
 
 
 def _plan(task: PlanTask, *, works: bool) -> Plan:
@@ -353,7 +361,7 @@ class _StepModel(BaseChatModel):
         text = in_words(answer.text) or f"{reading.tool.id} returned an empty answer."
         if answer.status == "error":
             return _ended("failed", text)
-        lacking = unanswered(reading, text)
+        lacking = unanswered_words(reading, text)
         if not lacking:
             return AIMessage(text)
         nothing = f"{reading.tool.id} says nothing about {_quoted(lacking)}; its closest answer: {shown(text)}"

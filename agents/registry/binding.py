@@ -47,7 +47,7 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
     and on ``beside`` only if two names are the same: the own name then becomes ``agent_tool`` too. A digest of the id
     is added if the name is still not unique, is too long, or ends like a digest.
     """
-    candidates = [names_of(tool.agent, tool.name) for tool in tools]
+    candidates = [names_of_bound(tool.agent, tool.name) for tool in tools]
     taken = (*beside, NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM)
     names = [first for first, _, _ in candidates]
     for longer in (1, 2):
@@ -56,7 +56,7 @@ def model_names(tools: Sequence[Tool], *, beside: Collection[str] = ()) -> list[
     return names
 
 
-def names_of(agent: str, name: str) -> tuple[str, str, str]:
+def names_of_bound(agent: str, name: str) -> tuple[str, str, str]:
     """Returns all names that ``model_names`` may give to a tool, the preferred one first."""
     fit_agent = _UNFIT.sub("_", agent)
     fit = _UNFIT.sub("_", name)
@@ -127,7 +127,7 @@ class BoundTool(BaseTool):
 
     @contextmanager
     def _until_answered(self) -> Iterator[None]:
-        """Names the tool among the ``unsettled`` ones until its call is answered: for good if the call is cut off."""
+        """Names the tool among the ``unsettled_calls`` ones until its call is answered: for good if the call is cut off."""
         calls = None if self.repeatable else _UNSETTLED.get()
         if calls is not None:
             calls.append(self.id)
@@ -178,7 +178,7 @@ def bound_tool(
 
 
 @contextmanager
-def unsettled() -> Iterator[list[str]]:
+def unsettled_calls() -> Iterator[list[str]]:
     """Collects the ids of tools that were called in this block, must not be called twice, and have not answered."""
     calls: list[str] = []
     with within(_UNSETTLED, calls):

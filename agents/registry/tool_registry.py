@@ -12,7 +12,7 @@ from urllib.parse import unquote
 from callsheet.agents.calls.call_context import USER, Limits, within
 from callsheet.agents.calls.question_text import inexact
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.agents.calls.tool_result import Outcome, failed
+from callsheet.agents.calls.tool_result import Outcome, failed_outcome
 from callsheet.agents.registry.assurance import Assurance, assurance_of
 from callsheet.agents.registry.binding import BoundTool, Sender, bound_tool, model_names
 from callsheet.agents.registry.checked_call import CHECKED, CheckedCall, call_digest
@@ -29,7 +29,7 @@ from callsheet.graphs.catalog.model import Catalog, Tool
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.sources.loaded import CatalogSource, Loaded
 from callsheet.graphs.sources.loading import load
-from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.graphs.trust.changes import news_of
@@ -183,7 +183,7 @@ class ToolRegistry:
             UnknownNameError: A tool is not in the catalog.
         """
         catalog = self.catalog
-        ids = [tool_id for tool_id in dict.fromkeys(listed(tool_ids)) if not held_only or tool_id in catalog.tools]
+        ids = [tool_id for tool_id in dict.fromkeys(as_texts(tool_ids)) if not held_only or tool_id in catalog.tools]
         tools = [catalog.tool(tool_id) for tool_id in ids]
         names = model_names(tools, beside=beside)
         return {name: self._bound(name, tool, run_id, user) for name, tool in zip(names, tools, strict=True)}
@@ -296,12 +296,12 @@ class ToolRegistry:
             checked = CHECKED.get()
             if checked is not None and not checked.is_of(tool.id, arguments):
                 if checked.tool_id == tool.id and checked.approval is not None:
-                    return failed(tool.agent, tool.name, "refused", _NOT_APPROVED)
+                    return failed_outcome(tool.agent, tool.name, "refused", _NOT_APPROVED)
                 checked = None
             try:
                 opened = secrets.opened(plain, arguments)
             except LostSecretError as lost:
-                return failed(tool.agent, tool.name, "refused", str(lost))
+                return failed_outcome(tool.agent, tool.name, "refused", str(lost))
             fit_to = checked.fit_to if checked else fit_of_call(opened)
             known = checked.assurance if checked else assured
             approved_pin = checked.pin if checked and checked.approval else None
@@ -313,7 +313,7 @@ class ToolRegistry:
             # second, however small the server's schema and the arguments are.
             refusal = await asyncio.to_thread(permit)
             if refusal:
-                return secrets.outcome(failed(tool.agent, tool.name, "refused", refusal.reason))
+                return secrets.outcome(failed_outcome(tool.agent, tool.name, "refused", refusal.reason))
             # A tool that makes calls of its own has not had them checked by this.
             with within(CHECKED, None):
                 if isinstance(connection, ServerConfig):

@@ -21,7 +21,7 @@ from typing import Any
 from weakref import WeakSet
 
 from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ask_of_caller, progress_of_caller
-from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed, outcome_of
+from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed_outcome, outcome_of
 from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_outcome, read_request
 from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.oauth.addresses import page_hint
@@ -408,13 +408,13 @@ class SessionPool:
         tool = request.tool
         refusal = self.circuits.refusal(agent_id)
         if refusal:
-            return failed(agent_id, tool, "refused", refusal.reason), None
+            return failed_outcome(agent_id, tool, "refused", refusal.reason), None
         try:
             key = (request.run_id, agent_id, request.user)
             session = await self._ready(key, request.server, asks=request.ask is not None)
             refusal = request.permit()
             if refusal:
-                return failed(agent_id, tool, "refused", refusal.reason), None
+                return failed_outcome(agent_id, tool, "refused", refusal.reason), None
             limits = session.limits.own(request.server.callsheet.tools.get(tool, {}))
             if request.reads:
                 method, params = read_request(tool, request.args)
@@ -434,7 +434,7 @@ class SessionPool:
             outcome = await asyncio.to_thread(read, agent_id, tool, result, ready.limits, keep)
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
-            outcome = failed(agent_id, tool, "protocol", why, "reported")
+            outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
         return replace(outcome, error=ready.session.hidden(outcome.error))
 
 
@@ -446,9 +446,9 @@ def _cleaned(request: CallRequest) -> CallRequest | Outcome:
         request = replace(request, args=clean(dict(request.args)))
         json.dumps(request.args, allow_nan=False, default=str)
     except CallsheetError as error:
-        return failed(agent_id, tool, "refused", f"the arguments are {error}")
+        return failed_outcome(agent_id, tool, "refused", f"the arguments are {error}")
     except ValueError:  # it would be sent as null
-        return failed(agent_id, tool, "refused", "the arguments contain a number that JSON does not support")
+        return failed_outcome(agent_id, tool, "refused", "the arguments contain a number that JSON does not support")
     return request
 
 
@@ -457,11 +457,11 @@ def _failed(request: CallRequest, error: Fault | CallsheetError, *, sent: bool) 
     agent_id = request.agent_id
     tool = request.tool
     if isinstance(error, CallsheetError):
-        return failed(agent_id, tool, "start", str(error)), None
+        return failed_outcome(agent_id, tool, "start", str(error)), None
     effect = error.effect if sent else "none"
     hint = page_hint(agent_id) if error.kind == "sign_in" else ""
     again = effect == "none" or request.repeatable or request.harmless
-    return failed(agent_id, tool, error.kind, f"{error}{hint}", effect), _wait(error) if again else None
+    return failed_outcome(agent_id, tool, error.kind, f"{error}{hint}", effect), _wait(error) if again else None
 
 
 def _wait(fault: Fault) -> float | None:

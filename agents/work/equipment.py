@@ -28,7 +28,7 @@ from callsheet.agents.calls.tool_result import answer_to, artifact_of, data_besi
 from callsheet.agents.models.prompts import AGAIN, WORKER
 from callsheet.agents.registry.binding import NEED_TOOL, NO_OUTPUT, READ_RESULT, READ_SKILL, BoundTool
 from callsheet.agents.safety.secrets import RunSecrets
-from callsheet.agents.work.context import Brief, written
+from callsheet.agents.work.context import Brief, as_text
 from callsheet.agents.work.finish import FINISH, finish_definition
 from callsheet.agents.work.media import readable
 from callsheet.agents.work.tool_requests import DEFINITION, ToolRequests
@@ -87,7 +87,7 @@ def long_calls(calls: Iterable[Call]) -> list[Call]:
     return [call for call in calls if call.agent and len(call.output) > _LONGEST]
 
 
-def labelled(messages: Sequence[AnyMessage], calls: Mapping[str, Call]) -> list[AnyMessage]:
+def label_answers(messages: Sequence[AnyMessage], calls: Mapping[str, Call]) -> list[AnyMessage]:
     """Returns the messages for the model: each answer to one of these calls ends with the id of the call.
 
     The model refers to the answer by this id. Of an answer over 20,000 characters, only the first 8,000 are shown.
@@ -121,7 +121,7 @@ def answer_reading(call: ToolCall, results: Sequence[StepResult], calls: Sequenc
         if isinstance(result, Call) and not request.path:
             whole = readable(result.output)  # as it is shown, so that the places are the same
         else:
-            whole = written(named_value(request.id, request.path, results, calls))
+            whole = as_text(named_value(request.id, request.path, results, calls))
         if request.start >= max(1, len(whole)):
             raise ResultValueError(f"start must be a number from 0 to {len(whole) - 1}")
     except (ValidationError, ResultValueError) as error:
@@ -200,7 +200,7 @@ class Equipment:
 
     def labelled(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> list[AnyMessage]:
         """Returns the conversation for its model, in which each answer ends with the id of its call."""
-        return labelled(messages, calls_by_id(messages, held, first=1 + self.brief.calls_before))
+        return label_answers(messages, calls_by_id(messages, held, first=1 + self.brief.calls_before))
 
     def calls(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> tuple[Call, ...]:
         """Returns the calls of its conversation, in order; ``held`` are the tools that it has by now."""

@@ -29,21 +29,21 @@ from callsheet.agents.approval.call_record import in_doubt
 from callsheet.agents.approval.program_review import ProgramReview
 from callsheet.agents.approval.questions import missing_values
 from callsheet.agents.approval.supervised_call import Answer, Send
-from callsheet.agents.calls.plan import GAVE, Call, ResultValueError, Status, StepResult, resolved, value_of
+from callsheet.agents.calls.plan import GAVE, Call, ResultValueError, Status, StepResult, resolve_references, value_of
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.models.chat_models import (
     ModelError,
-    answered,
     broken_call,
     cut_reason,
     is_rejected,
+    model_answer,
     normalize,
-    unstreamed,
+    without_streaming,
 )
 from callsheet.agents.models.prompts import LAST_TURN
-from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of
+from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of_bound
 from callsheet.agents.registry.checked_call import Approval
 from callsheet.agents.work.context import Brief
 from callsheet.agents.work.equipment import Equipment, UnsetModel, answer_reading, made_calls, reminder
@@ -52,10 +52,10 @@ from callsheet.agents.work.finish import (
     NOTHING_DONE,
     OUTCOME,
     ends_of,
-    finished,
-    outcome_of,
+    finish_message,
     refused_finish,
     something_done,
+    work_outcome,
 )
 from callsheet.agents.work.media import has_media, with_media, without_media
 from callsheet.agents.work.tool_requests import answer_request
@@ -118,7 +118,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         # In its last turn it can only say what came of the task.
         closing = _turns(messages) == equipment.max_turns
         asking = request.override(
-            model=unstreamed(equipment.model, held),
+            model=without_streaming(equipment.model, held),
             tools=[] if closing else equipment.shown(held),
             system_message=SystemMessage(f"{equipment.prompt}\n{LAST_TURN}" if closing else equipment.prompt),
             messages=await _seen(equipment, messages, held),
@@ -138,7 +138,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
             return [*new[:-1], _stopped(over, reply=last)]
         if closing and isinstance(last, AIMessage) and last.tool_calls:
             return [_stopped(_out_of_turns(equipment), reply=last)]
-        ended = finished(last, calls, equipment.brief.step_ids)
+        ended = finish_message(last, calls, equipment.brief.step_ids)
         return [*new[:-1], ended or last]
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
@@ -220,7 +220,7 @@ async def _answer_of_call(
         if answer_before:
             return answer_before
     try:
-        arguments = resolved(call["args"], equipment.brief.inputs, equipment.calls(messages, tools))
+        arguments = resolve_references(call["args"], equipment.brief.inputs, equipment.calls(messages, tools))
     except ResultValueError as error:
         return answer_to(call, str(error), error=True)
     request = request.override(tool=bound, tool_call={**call, "args": arguments})
@@ -289,12 +289,12 @@ async def _replied(
 ) -> AIMessage:
     """Asks the model for one reply, and prepares it for the conversation."""
     try:
-        response = await answered(handler(asking))
+        response = await model_answer(handler(asking))
     except ModelError as error:
         again = _without_the_cause(asking, error)
         if again is None:
             raise
-        response = await answered(handler(again))
+        response = await model_answer(handler(again))
     equipment.replies.extend(reply for reply in response.result if isinstance(reply, AIMessage))
     reply = normalize(response, held, equipment.secrets, before=asking.messages).result[-1]
     return reply if isinstance(reply, AIMessage) else AIMessage(reply.text)
@@ -361,7 +361,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
     held = equipment.held(messages)
     calls = equipment.calls(messages, held)
     before = brief.before.calls if brief.before else ()
-    status, error = outcome_of(last, [*before, *calls], words_end=not equipment.own_tools)
+    status, error = work_outcome(last, [*before, *calls], words_end=not equipment.own_tools)
     is_result = status in GAVE
     sign_in = next((call.error for call in calls if call.kind == "sign_in"), "")
     if not is_result and sign_in not in error:
@@ -393,7 +393,7 @@ def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[s
     text = f"{call['name']} is not among the tools of this step; there are: {', '.join(tools) or 'none'}"
     for tool_id, why in refused.items():
         agent, _, name = tool_id.partition("/")
-        if call["name"] in names_of(agent, name):
+        if call["name"] in names_of_bound(agent, name):
             artifact |= {"agent": agent, "tool": tool_id, "kind": "refused"}
             text = f"agent {agent!r}, tool {name!r}: {why}"
     return answer_to(call, text, artifact, error=True)

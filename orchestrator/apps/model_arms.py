@@ -78,7 +78,7 @@ Arm = Callable[[str], Awaitable[Attempt]]
 """One way to give a model tools: makes an attempt at a request."""
 
 
-def recorded(loaded: Loaded) -> Loaded:
+def record_only(loaded: Loaded) -> Loaded:
     """Returns the same catalog and policy with tools that validate their arguments and do nothing.
 
     No server is called.
@@ -110,7 +110,7 @@ def _recording_tool(tool: Tool) -> StructuredTool:
 
 @dataclass(frozen=True, slots=True)
 class Arms:
-    """Makes arms over one catalog, whose tools are called without approval (see ``recorded``), and one model.
+    """Makes arms over one catalog, whose tools are called without approval (see ``record_only``), and one model.
 
     ``tools`` is the maximum per worker in the arms of the supervisor.
     """

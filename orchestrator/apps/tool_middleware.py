@@ -34,7 +34,7 @@ from callsheet.agents import (
     examine_call,
     make_call,
     normalize,
-    unstreamed,
+    without_streaming,
 )
 from callsheet.agents.approval.call_order import in_order
 from callsheet.agents.approval.call_record import open_calls_told
@@ -53,7 +53,7 @@ from callsheet.agents.work.equipment import (
     answer_skill,
     calls_by_id,
     calls_of,
-    labelled,
+    label_answers,
     long_calls,
     skill_definition,
 )
@@ -65,7 +65,7 @@ from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.process.process_state import CatalogSync
 from callsheet.orchestrator.run.run_context import call_ledger, caller, standing_approvals, waited_for
 from callsheet.orchestrator.run.settings import TOOL_FLOOR, Settings
-from callsheet.orchestrator.step import selected, skill_texts
+from callsheet.orchestrator.step import select_traced, skill_texts
 from callsheet.retrievers import AgentGraphRetriever, DecisionModel
 from callsheet.retrievers.roster import LEGEND, roster
 from callsheet.retrievers.selection.decision_models import judge_of
@@ -200,7 +200,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Selects tools for the last message of the user, if that was not done."""
         self._roster()  # made here, where it may take a while, and only read before the call of the model
-        text = request_of(state.get("messages", []))
+        text = last_request(state.get("messages", []))
         key = sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
         if not text.strip() or key == state.get("callsheet_request"):
             return None
@@ -210,7 +210,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         if len(held) < self._most:
             agents = self._agents or max(1, len(seen.catalog.agents))
             reach = {**self._reach, "agents": agents}
-            tools, fitting = picked(text, seen, set(held), tools=self._tools, **reach)
+            tools, fitting = pick_tools(text, seen, set(held), tools=self._tools, **reach)
             held = _joined(held, tools)
         update = {"callsheet_request": key, "callsheet_skills": fitting}
         return {"callsheet_tools": held[: self._most], **update}
@@ -266,7 +266,9 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         skills = self._skills(state)
         own_tools = [dict(tool) for tool in (DEFINITION, READ_DEFINITION) if _name(dict(tool)) not in own]
         reads = [skill_definition(skills)] if skills and READ_SKILL not in own else []
-        shown = request.override(model=unstreamed(request.model, held), messages=labelled(request.messages, long))
+        shown = request.override(
+            model=without_streaming(request.model, held), messages=label_answers(request.messages, long)
+        )
         if NEED_TOOL not in own and (text := self._roster()):
             shown = shown.override(system_message=_with_block(request.system_message, text))
         if self._code_mode and RUN_PROGRAM not in own:
@@ -427,7 +429,7 @@ def _name(tool: BaseTool | dict[str, Any]) -> str:
     return str(tool.get("function", tool).get("name") or tool.get("type", ""))
 
 
-def request_of(messages: Sequence[Any]) -> str:
+def last_request(messages: Sequence[Any]) -> str:
     """Returns the last message of the user, without those that other middleware wrote in their name."""
     for message in reversed(messages):
         if isinstance(message, HumanMessage) and not message.additional_kwargs.get("lc_source"):
@@ -447,7 +449,7 @@ def _with_remark(messages: Sequence[Any], text: str) -> list[Any]:
     return told
 
 
-def picked(
+def pick_tools(
     text: str, retriever: AgentGraphRetriever, held: Set[str], *, tools: int, **reach: Any
 ) -> tuple[list[str], list[str]]:
     """Ids of the tools for a message of the user, none if nothing fits, or if the agent has them all; and of skills.
@@ -459,9 +461,9 @@ def picked(
     if len(text) > most:  # without its middle: people say what they want first or last
         text = f"{text[: most // 2 - 1]}\n{text[-(most // 2 - 1) :]}"
     all_shown = len(retriever.catalog.tools) <= tools
-    selection = selected(retriever, text, **reach)
+    selection = select_traced(retriever, text, **reach)
     if selection.verdict == "nothing_fits" and all_shown:
-        selection = selected(retriever, text, **{**reach, "floor": 0.0, "judged": 0})
+        selection = select_traced(retriever, text, **{**reach, "floor": 0.0, "judged": 0})
     ids = [tool.id for tool in selection.tools]
     new = selection.verdict == "found" or all_shown
     return ids if new and not held >= set(ids) else [], [skill.id for skill in selection.skills]

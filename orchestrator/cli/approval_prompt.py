@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.agents.calls.question_text import inexact, shown_text, shown_value, whole_value
-from callsheet.agents.calls.review import TOOK_EFFECT, AnswerError, DecisionType, decided, each_call, flat
+from callsheet.agents.calls.review import TOOK_EFFECT, AnswerError, DecisionType, decision_on, each_call, flat
 from callsheet.graphs.errors import TrustError
 from callsheet.graphs.sources.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
-from callsheet.graphs.text.hidden import one_line
-from callsheet.graphs.trust.consent import Agreements, believable, believed, doing
+from callsheet.graphs.text.hidden import escaped_line
+from callsheet.graphs.trust.consent import Agreements, belief_digest, believable, doing
 
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded
@@ -78,7 +78,7 @@ def _asked(waiting: Sequence[_Asked]) -> dict[str, Any]:
 def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
     """Approves all calls but those of unknown outcome, with unchecked arguments, or that a person must confirm."""
     return {
-        one.id: decided("approve", one.value)
+        one.id: decision_on("approve", one.value)
         for one in waiting
         if _kind(one) == "tool_approval" and not (one.value.get("unchecked") or one.value.get("confirm"))
     }
@@ -86,10 +86,10 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
 
 def leave_inputs(waiting: Sequence[Any]) -> dict[str, Any]:
     """Returns the answers if nobody can be asked: steps without values do not change, and questions are left open."""
-    return {one.id: decided("reject", one.value) for one in waiting if _kind(one) in ("needs_input", "question")}
+    return {one.id: decision_on("reject", one.value) for one in waiting if _kind(one) in ("needs_input", "question")}
 
 
-def described(waiting: Sequence[Any]) -> list[dict[str, Any]]:
+def plain_questions(waiting: Sequence[Any]) -> list[dict[str, Any]]:
     """Returns the pending interrupts as plain values."""
     return [{"id": one.id, **(one.value if _kind(one) else {"type": "", "value": one.value})} for one in waiting]
 
@@ -165,7 +165,7 @@ def _decisions(group: Sequence[Any]) -> dict[str, Any]:
             more = {"message": said}
         case _:
             return {}
-    return {one.id: decided(kind, one.value, **more) for one in group}
+    return {one.id: decision_on(kind, one.value, **more) for one in group}
 
 
 def _verdict(asked: Mapping[str, Any]) -> Any:
@@ -173,11 +173,11 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
     match _choice(_OUTCOME, asked):
         case "d":
             said = _text("Its answer, if you know it (may stay empty)")
-            return decided("respond", asked, message=said or TOOK_EFFECT)
+            return decision_on("respond", asked, message=said or TOOK_EFFECT)
         case "n":
-            return decided("edit", asked)
+            return decision_on("edit", asked)
         case "g":
-            return decided("reject", asked)
+            return decision_on("reject", asked)
     return None
 
 
@@ -188,9 +188,9 @@ def _values(asked: Mapping[str, Any]) -> Any:
     for name in asked["args"]:
         said, value = _asked_value(name, asked["schema"])
         if not said:
-            return decided("reject", asked)
+            return decision_on("reject", asked)
         values[name] = value
-    return decided("edit", asked, args=values)
+    return decision_on("edit", asked, args=values)
 
 
 def _reply(asked: Mapping[str, Any]) -> Any:
@@ -202,7 +202,7 @@ def _reply(asked: Mapping[str, Any]) -> Any:
         click.echo(f"  {number}  {shown_text(choice)}", err=True)
     said = _text("Your answer (empty leaves the question open)")
     chosen = choices[int(said) - 1] if said.isdecimal() and 0 < int(said) <= len(choices) else said
-    return decided("respond", asked, message=chosen) if chosen else decided("reject", asked)
+    return decision_on("respond", asked, message=chosen) if chosen else decision_on("reject", asked)
 
 
 def _edited(args: Any) -> Any:
@@ -230,7 +230,7 @@ def _show_all(asked: Sequence[Mapping[str, Any]]) -> None:
     """Calls of one tool, each in a line of its own."""
     click.echo(f"\n{len(asked)} calls of {shown_text(asked[0]['tool'])}:", err=True)
     for one in asked:
-        click.echo(one_line(f"  step {one['step_id']}: {shown_value(one['args'], indent=None)}"), err=True)
+        click.echo(escaped_line(f"  step {one['step_id']}: {shown_value(one['args'], indent=None)}"), err=True)
     _tell(asked[0], "why", "problem")
 
 
@@ -304,13 +304,13 @@ def ask_trust(loaded: Loaded, *, yes: bool) -> bool:
     new = {
         agent: marked
         for agent, marked in believable(loaded.catalog, loaded.connections).items()
-        if not (loaded.trusts(agent) or known & {believed(marked.server), believed(marked.server, yes=False)})
+        if not (loaded.trusts(agent) or known & {belief_digest(marked.server), belief_digest(marked.server, yes=False)})
     }
     if not new:
         return False
-    lines = [one_line(f"  {agent}: {', '.join(marked.tools)}") for agent, marked in new.items()]
+    lines = [escaped_line(f"  {agent}: {', '.join(marked.tools)}") for agent, marked in new.items()]
     click.echo("\nThese tools only read, as their servers or specifications say:\n" + "\n".join(lines), err=True)
     click.echo("To believe some of these agents, answer no, and use `callsheet trust allow AGENT`.", err=True)
     answer = click.confirm("Trust them, and call these tools without asking?", err=True)
-    agreements.add(believed(marked.server, yes=answer) for marked in new.values())
+    agreements.add(belief_digest(marked.server, yes=answer) for marked in new.values())
     return answer

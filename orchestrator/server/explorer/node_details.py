@@ -33,7 +33,7 @@ from callsheet.graphs import (
 )
 from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.server.page_requests import Parameters
-from callsheet.orchestrator.server.visible_catalog import Json, NodeName, VisibleCatalog, fit, shown_line, shown_text
+from callsheet.orchestrator.server.visible_catalog import Json, NodeName, VisibleCatalog, fit, page_text, shown_line
 from callsheet.retrievers import Evidence, PickedTool, Selection, explain_tool
 from callsheet.retrievers.capabilities import Assigned, Assignments
 
@@ -53,7 +53,7 @@ _NOT_PINNED = "no pin: its definition was read from a file or is part of this pr
 _Text = Annotated[str, Field(max_length=10_000)]
 
 
-class Query(Parameters):
+class SearchQuery(Parameters):
     """A question, with the largest numbers of agents and tools."""
 
     q: _Text
@@ -120,7 +120,7 @@ def capability(visible: VisibleCatalog, given: Id) -> Json:
         ("above", "Part of", broader),
         ("below", "Parts of it", narrower),
         ("after", "Tools that can do it", tools),
-        facts=_facts({"Asked for as": shown_text("\n".join(entry.examples))}),
+        facts=_facts({"Asked for as": page_text("\n".join(entry.examples))}),
     )
 
 
@@ -136,7 +136,7 @@ def _tool(visible: VisibleCatalog, tool: Tool) -> Json:
     hints = ", ".join(f"{name}: {value}" for name, value in tool.annotations.items())
     facts = {
         "Core tool": "many tools depend on it" if tool.core else "",
-        "Hints of its author": shown_text(hints),
+        "Hints of its author": page_text(hints),
         "Calls": _calls(visible, tool.id),
         "Accepted": f"SHA-256 {digest}" if digest else _NOT_PINNED,
     }
@@ -159,7 +159,7 @@ def _tool(visible: VisibleCatalog, tool: Tool) -> Json:
 
 def _skill(visible: VisibleCatalog, skill: Skill) -> Json:
     names = [neighbour(visible, tool, "ti", "names it") for tool in skill.tools]
-    facts = {"Instructions": shown_text(skill.text, most=_LARGEST)}
+    facts = {"Instructions": page_text(skill.text, most=_LARGEST)}
     return _node("skill", skill.id, skill.description, ("after", "Names", names), facts=_facts(facts))
 
 
@@ -171,9 +171,9 @@ def _agent(visible: VisibleCatalog, agent: Agent) -> Json:
     since = shown_line(visible.registry.loaded.down.get(agent.id, ""))
     can = Counter(entry.capability for tool in agent.tools for entry in known.of.get(tool.id, ()))
     facts = {
-        "Instructions": shown_text(agent.instructions),
+        "Instructions": page_text(agent.instructions),
         "Down": since and f"it did not answer when last asked; its tools are as of {since}",
-        "Not called for now": shown_text(visible.registry.unavailable().get(agent.id, "")),
+        "Not called for now": page_text(visible.registry.unavailable().get(agent.id, "")),
     }
 
     def agents(counts: Counter[str]) -> list[Json]:
@@ -184,8 +184,8 @@ def _agent(visible: VisibleCatalog, agent: Agent) -> Json:
     changes = [
         {
             "term": "In quarantine" if change.quarantines else "Changed",
-            "text": shown_text(told(change)),
-            "detail": shown_text(diff_of(change)),
+            "text": page_text(told(change)),
+            "detail": page_text(diff_of(change)),
         }
         for change in visible.reviewable
         if change.agent == agent.id
@@ -208,7 +208,7 @@ def _node(kind: NodeName, label: str, about: str, *groups: tuple[Side, str, Sequ
     return {
         "label": shown_line(label),
         "kind": kind,
-        "about": shown_text(about),
+        "about": page_text(about),
         "groups": [
             {"side": side, "title": title, "total": len(items), "items": items[:_MOST]}
             for side, title, items in groups
@@ -256,7 +256,7 @@ def _field(parameter: Parameter) -> Json:
         f"format: {parameter.format}" if parameter.format else "",
         "" if parameter.default is None else f"default: {parameter.default!r}",
     )
-    about = shown_text("\n".join(filter(None, lines)))
+    about = page_text("\n".join(filter(None, lines)))
     named = {"name": shown_line(parameter.name), "type": shown_line(parameter.type)}
     return {**named, "required": parameter.required, "about": about}
 
@@ -273,7 +273,7 @@ def _calls(visible: VisibleCatalog, tool: str) -> str:
 
 def _schema(value: Mapping[str, Any] | None) -> str:
     text = "" if value is None else json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    return shown_text(text, most=_LARGEST)
+    return page_text(text, most=_LARGEST)
 
 
 INTRODUCE = "What can you do?"
@@ -283,7 +283,7 @@ PART = 60
 _ORIGIN = {Provenance.PROPOSED: 1, Provenance.OBSERVED: 2}
 
 
-def search(visible: VisibleCatalog, given: Query) -> Json:
+def search(visible: VisibleCatalog, given: SearchQuery) -> Json:
     """Finds agents, tools and skills for a query; each kind best first.
 
     If nothing ``fits``, they are only the nearest. ``asked`` are the parts of the query, ``probability`` is how likely
@@ -308,14 +308,14 @@ def search(visible: VisibleCatalog, given: Query) -> Json:
             for agent in selection.agents
         ],
         "skills": [{"link": link(skill.id), "score": skill.score} for skill in selection.skills],
-        "asked": [{"kind": unit.kind, "text": shown_text(unit.text)} for unit in trace.units],
+        "asked": [{"kind": unit.kind, "text": page_text(unit.text)} for unit in trace.units],
         "probability": selection.probability,
-        "reason": shown_text(trace.verdict or "nothing is selected"),
+        "reason": page_text(trace.verdict or "nothing is selected"),
         "considered": [
             {"link": link(node.id), **{name: getattr(node, name) for name in measures}} for node in trace.nodes
         ],
-        "cut": [{"link": link(one.id), "score": one.score, "reason": shown_text(one.reason)} for one in trace.cut],
-        "notes": [shown_text(note) for note in (judged, trace.policy) if note],
+        "cut": [{"link": link(one.id), "score": one.score, "reason": page_text(one.reason)} for one in trace.cut],
+        "notes": [page_text(note) for note in (judged, trace.policy) if note],
     }
 
 
@@ -336,7 +336,7 @@ def overview(visible: VisibleCatalog, *, runs: bool) -> Json:
         "dependencies": held[True],
         "inferred": held[False],
         "policy": "" if visible.whole else withheld,
-        "left_out": [shown_text(str(problem)) for problem in visible.loaded.problems] if visible.whole else [],
+        "left_out": [page_text(str(problem)) for problem in visible.loaded.problems] if visible.whole else [],
         "runs": runs,
         "quarantined": sum(change.quarantines for change in visible.reviewable),
     }
@@ -383,7 +383,7 @@ def _picked(tool: PickedTool, selection: Selection, visible: VisibleCatalog) -> 
     reason = explain_tool(tool.id, selection)
     return {
         "link": visible.link(tool.id),
-        "why": shown_text(reason if via else f"{fit(tool.score)}: {reason}"),
+        "why": page_text(reason if via else f"{fit(tool.score)}: {reason}"),
         "score": tool.score,
         "required": tool.required,
         "via": via,

@@ -36,9 +36,9 @@ from callsheet.graphs.errors import near_ids
 from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
-from callsheet.orchestrator.run.run_metrics import measured
+from callsheet.orchestrator.run.run_metrics import select_measured
 from callsheet.retrievers import AgentGraphRetriever, Selection
-from callsheet.retrievers.catalog_tools import one_line, tool_in_full
+from callsheet.retrievers.catalog_tools import tool_in_full, tool_line
 from callsheet.retrievers.roster import Roster, found_lines, list_tools, roster
 
 MOST_READ = 10
@@ -267,7 +267,7 @@ class Gateway:
     async def find(self, query: str, caller: Caller, *, agents: int = 5, tools: int = 10) -> Selection:
         """Selects agents, tools and skills for a query."""
         seen = self._retriever.within(caller.user)
-        return await asyncio.to_thread(measured, seen, query, agents=agents, tools=tools)
+        return await asyncio.to_thread(select_measured, seen, query, agents=agents, tools=tools)
 
     def read(self, names: Sequence[str], caller: Caller) -> str:
         """Descriptions, schemas and dependencies of tools, and texts of skills, one JSON object per line.
@@ -383,13 +383,13 @@ def found_text(selection: Selection, catalog: Catalog, resources: Sequence[Tool]
 
     The names of all tools follow, if ``names`` has them; otherwise those of the agents found.
     """
-    tools = [one_line(catalog.tool(tool.id)) for tool in selection.tools if tool.id in catalog.tools]
+    tools = [tool_line(catalog.tool(tool.id)) for tool in selection.tools if tool.id in catalog.tools]
     skills = [catalog.skills_by_id[skill.id] for skill in selection.skills if skill.id in catalog.skills_by_id]
     lines = [*tools, *(f"{skill.id}: {shown(skill.description, most=160)}" for skill in skills)]
     if selection.verdict == "nothing_fits":
         lines = ["no tool fits well; the nearest are:", *lines] if lines else ["no tool fits"]
     names = names or found_lines(catalog, (agent.id for agent in selection.agents), max_tokens=_AGENTS_TOKENS)
-    return "\n".join([*lines, *map(one_line, resources), *(["", names] if names else [])])
+    return "\n".join([*lines, *map(tool_line, resources), *(["", names] if names else [])])
 
 
 def _unknown(name: str, near: Sequence[str]) -> str:

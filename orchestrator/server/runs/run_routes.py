@@ -14,12 +14,12 @@ from starlette.responses import StreamingResponse
 
 from callsheet.agents.approval.questions import NEEDS_INPUT, typed_value
 from callsheet.agents.calls.question_text import inexact
-from callsheet.agents.calls.review import AnswerError, decided, flat
+from callsheet.agents.calls.review import AnswerError, decision_on, flat
 from callsheet.graphs import CallsheetError, UnknownNameError
 from callsheet.orchestrator.run_events import RunEvent, last_states, state_events
 from callsheet.orchestrator.server.page_requests import HEADERS, Body, Endpoint, RefusedError, body_of
 from callsheet.orchestrator.server.runs.question_views import WITHHELD, question_views
-from callsheet.orchestrator.server.runs.runs import Runs, no_thread, refused
+from callsheet.orchestrator.server.runs.runs import Runs, missing_thread, no_thread
 from callsheet.orchestrator.server.runs.visible_events import VisibleEvents, picture_of
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog
 
@@ -100,7 +100,7 @@ def _checked_answers(visible: VisibleCatalog, state: StateSnapshot | None, given
         RefusedError: A question does not wait, is not for this user, or a value does not fit.
     """
     if state is None:
-        raise refused(given.thread)
+        raise missing_thread(given.thread)
     waiting = {question.id: question.value for question in state.interrupts}
     strange = sorted(set(given.answers) - set(waiting))
     if strange:
@@ -133,7 +133,7 @@ def with_values(asked: Any, answer: Any) -> Any:
             values[name] = typed_value(wanted["schema"], name, str(texts.get(name, "")))
         except AnswerError as error:
             raise RefusedError(f"{name}: {error}") from error
-    return decided("edit", asked, args=values)
+    return decision_on("edit", asked, args=values)
 
 
 def _thread_of(request: Request) -> str:

@@ -12,8 +12,8 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents.calls.plan import StepResult
-from callsheet.agents.calls.review import decided, flat
-from callsheet.agents.no_model.filling import fill, spread, unanswered
+from callsheet.agents.calls.review import decision_on, flat
+from callsheet.agents.no_model.filling import fill, spread, unanswered_words
 from callsheet.agents.no_model.values import in_words, unit_in, values_in, zone_of
 from callsheet.agents.registry.tool_registry import assurance_of
 from callsheet.graphs import Agent, Policy, ServerConfig, Tool
@@ -153,7 +153,7 @@ def test_its_form_is_put_before_a_person_whatever_approval_is(office: Office, ap
     (question,) = state["__interrupt__"]
     assert (question.value["type"], question.value["confirm"]) == ("tool_approval", True)
     assert flat(question.value)["args"] == {"file_path": "a.txt", "text": "hello"}
-    edited = decided("edit", question.value, args={"file_path": "b.txt", "text": "hello"})
+    edited = decision_on("edit", question.value, args={"file_path": "b.txt", "text": "hello"})
     (again,) = app.invoke(Command(resume=edited), THREAD)["__interrupt__"]
     assert flat(again.value)["args"]["file_path"] == "b.txt"
     assert office.written == []
@@ -316,8 +316,8 @@ def test_a_question_is_an_argument_whose_words_the_answer_must_contain() -> None
     found = filled(SEARCH, "When does the race start, and what is that in Tokyo time?")
     assert found.question
     assert "Tokyo" in found.open
-    assert unanswered(found, "The race starts at 08:30.") == ("Tokyo",)
-    assert unanswered(filled(SEARCH, "When does the race start?"), "The race starts at 08:30.") == ()
+    assert unanswered_words(found, "The race starts at 08:30.") == ("Tokyo",)
+    assert unanswered_words(filled(SEARCH, "When does the race start?"), "The race starts at 08:30.") == ()
     assert not filled(SEARCH, "good morning").question
 
 

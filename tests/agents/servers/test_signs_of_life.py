@@ -16,13 +16,13 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, URL_ELICITATION_REQUIRED
 
 from callsheet.agents.calls.call_context import PROGRESS, Limits, within
-from callsheet.agents.calls.tool_result import Outcome, failed, outcome_of, text_of
+from callsheet.agents.calls.tool_result import Outcome, failed_outcome, outcome_of, text_of
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.faults import Faults
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.allowance import Allowance
-from callsheet.agents.servers.transport.messages import parsed
+from callsheet.agents.servers.transport.messages import parse_message
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from http_puppet import HttpPuppet, Reply, event
 from puppet import Puppet, line, result
@@ -187,7 +187,7 @@ async def test_the_data_of_an_error_is_in_the_fault(code: int, data: Any, kind: 
     assert (fault.kind, fault.effect) == (kind, "reported")
     assert says in str(fault)
     circuits = Circuits(Limits(failures=1, pause=10))
-    circuits.told("a", failed("a", "t", fault.kind, str(fault), fault.effect))
+    circuits.told("a", failed_outcome("a", "t", fault.kind, str(fault), fault.effect))
     assert bool(circuits.refusal("a")) is (kind == "protocol")
 
 
@@ -220,7 +220,7 @@ def test_thousands_of_small_texts_are_read_as_one() -> None:
     small, picture = {"type": "text", "text": "x"}, {"type": "image", "data": "aGk=", "mimeType": "image/png"}
     marked = {**small, "annotations": {"audience": ["user"]}}
     content = [*[small] * 40_000, picture, marked, *[small] * 40_000, "odd"]
-    found = parsed(answer_of(content)).result["content"]
+    found = parse_message(answer_of(content)).result["content"]
     assert [len(block.get("text", "")) for block in found[:-1]] == [79_999, 0, 80_001]
     assert (found[1], found[-1]) == (picture, "odd")
     assert text_of(found)[0] == text_of(content)[0]
@@ -233,7 +233,7 @@ def test_small_texts_take_little_more_memory_than_their_message(more: dict[str, 
     block = {"type": "text", "text": "abc", **more}
     message = answer_of([block] * (600_000 // len(json.dumps(block))))
     tracemalloc.start()
-    outcome = outcome_of("a", "work", parsed(message).result, Limits())
+    outcome = outcome_of("a", "work", parse_message(message).result, Limits())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert outcome.text.startswith("abc\nabc\n")
@@ -250,7 +250,7 @@ def test_more_blocks_than_can_be_read_are_refused_and_counted(block: Any) -> Non
 
 def test_a_few_texts_stay_as_they_are() -> None:
     content = [{"type": "text", "text": "x" * 100_000}, {"type": "text", "text": "y"}]
-    assert parsed(answer_of(content)).result["content"] == content
+    assert parse_message(answer_of(content)).result["content"] == content
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_a_few_texts_stay_as_they_are() -> None:
     ],
 )
 def test_a_large_message_is_read_as_a_small_one_would_be(text: str) -> None:
-    large, small = parsed(text), parsed(re.sub("x{70000}", "x", re.sub("7{70000}", "7" * 300, text)))
+    large, small = parse_message(text), parse_message(re.sub("x{70000}", "x", re.sub("7{70000}", "7" * 300, text)))
     assert type(large) is type(small)
 
 

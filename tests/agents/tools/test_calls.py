@@ -18,7 +18,7 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.agents.calls.tool_result import KeptResults, Outcome, failed, outcome_of
+from callsheet.agents.calls.tool_result import KeptResults, Outcome, failed_outcome, outcome_of
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers import in_process
 from callsheet.agents.servers.circuits import Circuits
@@ -97,17 +97,17 @@ async def test_arguments_that_a_tool_refuses_are_no_failure_of_its_server(code: 
     fault = await Faults(Redaction([])).of(MCPError(code, "x must be positive"), "tools/call")
     assert (fault.kind, fault.effect) == (kind, "reported")
     circuits = Circuits(Limits(failures=1, pause=10))
-    circuits.told("a", failed("a", "t", fault.kind, str(fault), fault.effect))
+    circuits.told("a", failed_outcome("a", "t", fault.kind, str(fault), fault.effect))
     assert bool(circuits.refusal("a")) is (kind == "protocol")
 
 
 def test_a_circuit_opens_for_a_pause_and_closes_with_an_answer() -> None:
     now = 0.0
     circuits = Circuits(Limits(failures=2, pause=10), clock=lambda: now)
-    bad, good = failed("a", "t", "crash", "gone", "unknown"), Outcome(text="fine")
+    bad, good = failed_outcome("a", "t", "crash", "gone", "unknown"), Outcome(text="fine")
     circuits.told("a", bad)
     assert circuits.refusal("a") is None
-    circuits.told("a", failed("a", "t", "refused", "no"))
+    circuits.told("a", failed_outcome("a", "t", "refused", "no"))
     circuits.told("a", bad)
     assert "not called for another 10 s after 2 failures in a row" in str(circuits.refusal("a"))
     assert "gone" in circuits.open()["a"]
@@ -322,7 +322,7 @@ async def test_hidden_characters_do_not_leave_a_tool() -> None:
     assert outcome.text == f"{SEEN}\n[resource x:1: {SEEN}]"
     assert outcome.structured == {SEEN: [SEEN]}
     assert outcome_of("a", "t", {"content": texts, "isError": True}, Limits()).error.count(SEEN) == 2
-    assert failed("a", "t", "protocol", HIDDEN).error.endswith(SEEN)
+    assert failed_outcome("a", "t", "protocol", HIDDEN).error.endswith(SEEN)
 
     @tool(response_format="content_and_artifact")
     def tell(fail: bool) -> tuple[str, Any]:

@@ -12,7 +12,7 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Assurance
-from callsheet.agents.calls.review import decided, each_call, flat
+from callsheet.agents.calls.review import decision_on, each_call, flat
 from callsheet.agents.registry import tool_registry
 from callsheet.graphs import Tool
 from scripted_model import ended
@@ -192,7 +192,7 @@ def test_a_refusal_of_one_call_ends_a_program_too(asking: Any, shop: Any) -> Non
 def test_a_person_changes_arguments_in_the_middle(asking: Any, shop: Any) -> None:
     app = asking("first = bank_exchange_rate(currency='USD')\nsecond = bank_exchange_rate(currency=first[-3:])\nsecond")
     (question,) = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)["__interrupt__"]
-    app.invoke(Command(resume=decided("edit", question.value, args={"currency": "CHF"})), THREAD)
+    app.invoke(Command(resume=decision_on("edit", question.value, args={"currency": "CHF"})), THREAD)
     state = app.invoke(Command(resume={"type": "approve"}), THREAD)
     while state.get("__interrupt__"):
         state = app.invoke(Command(resume={"type": "approve"}), THREAD)
@@ -245,7 +245,7 @@ def test_an_answer_that_does_not_fit_sends_nothing_and_the_calls_are_asked_about
     (question,) = app.invoke(Command(resume=answer), THREAD)["__interrupt__"]
     assert problem in question.value["problem"]
     assert shop.called == []
-    app.invoke(Command(resume=decided("approve", question.value)), THREAD)
+    app.invoke(Command(resume=decision_on("approve", question.value)), THREAD)
     assert shop.called == ["exchange_rate"] * 2
 
 
@@ -262,7 +262,7 @@ def test_whoever_gives_no_answer_three_times_has_rejected_the_calls(asking: Any,
 def test_decisions_in_another_order_are_refused_by_their_hashes(asking: Any, shop: Any) -> None:
     app = asking()
     (question,) = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)["__interrupt__"]
-    answer = decided("approve", question.value)
+    answer = decision_on("approve", question.value)
     answer["decisions"].reverse()
     (again,) = app.invoke(Command(resume=answer), THREAD)["__interrupt__"]
     assert "the hash of another call" in again.value["problem"]
@@ -307,6 +307,6 @@ def test_the_calls_of_a_program_are_known_after_a_later_question(
     app = create_supervisor(loaded, worker_model=model, settings=settings()).compile(checkpointer=InMemorySaver())
     state = app.invoke({"messages": [HumanMessage(f"{RATE} and write a note")]}, THREAD)
     while waiting := state.get("__interrupt__"):
-        state = app.invoke(Command(resume=decided("approve", waiting[0].value)), THREAD)
+        state = app.invoke(Command(resume=decision_on("approve", waiting[0].value)), THREAD)
     made = [(call["id"], call["output"], call["error"]) for call in state["results"]["1"]["calls"]]
     assert made[:2] == [("c1.1", "1 USD = 0.9 EUR", ""), ("c1.2", "1 GBP = 0.9 EUR", "")]

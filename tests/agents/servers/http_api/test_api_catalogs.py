@@ -14,10 +14,10 @@ from starlette.responses import RedirectResponse, Response
 from api_server import Shop, called, shop, shop_spec
 from callsheet import CatalogError, ToolRegistry, TrustError, load
 from callsheet.agents import SessionPool
-from callsheet.agents.calls.tool_result import Outcome, failed
+from callsheet.agents.calls.tool_result import Outcome, failed_outcome
 from callsheet.graphs import Policy
 from callsheet.graphs.sources.loading import starts_in
-from callsheet.graphs.trust.consent import Agreements, believable, believed
+from callsheet.graphs.trust.consent import Agreements, belief_digest, believable
 
 SECRET = "CANARY-key-57c0de"
 
@@ -91,7 +91,7 @@ async def test_only_a_call_of_a_harmless_tool_may_be_sent_again(tmp_path: Path) 
     class Recorded(SessionPool):
         async def call(self, run_id: str, agent_id: str, server: Any, tool: str, args: Any, **how: Any) -> Outcome:
             again[tool] = how["repeatable"] or how["harmless"]
-            return failed(agent_id, tool, "busy", "later")
+            return failed_outcome(agent_id, tool, "busy", "later")
 
     again: dict[str, bool] = {}
     written(tmp_path, got_spec())
@@ -116,7 +116,7 @@ def test_a_person_believes_a_specification_part_by_part(
         "shop-orders": {*GOT, "tellOrder"} - {"deleteAll"},
         "shop": {"get_health"},
     }
-    Agreements().add([believed(marked["shop-orders"].server)])
+    Agreements().add([belief_digest(marked["shop-orders"].server)])
     assert harms(catalog)["sendMessage"] == "none"
     assert ToolRegistry.from_catalog(load(catalog, yes=True)).assurance("shop/get_health").harm == "change"
 

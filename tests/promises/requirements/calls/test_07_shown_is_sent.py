@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import CallsheetTools
-from callsheet.agents.calls.review import decided
+from callsheet.agents.calls.review import decision_on
 from callsheet.graphs import User, load
 from callsheet.orchestrator.cli import approval_prompt
 from callsheet.orchestrator.server import Site
@@ -94,7 +94,7 @@ async def test_what_is_shown_on_every_surface_is_what_the_tool_receives(
         assert texts == dict.fromkeys(texts, shown[-1]), value
         # Nothing but what has ink: the text reads like what it is.
         assert all(one in "\n " or one.isprintable() for one in shown[-1]), value
-        await gateway.relay.answer(waiting.id, decided("approve", waiting.question), User())
+        await gateway.relay.answer(waiting.id, decision_on("approve", waiting.question), User())
     received = [one["params"]["arguments"] for one in fleet.sent("a") if one.get("method") == "tools/call"]
     assert [strict(json.loads(text)) for text in shown] == [strict(args) for args in received]
     assert [strict(args) for args in received] == [strict({"x": value}) for value in HARD]
