@@ -8,14 +8,14 @@ from pathlib import Path
 
 from callsheet.agents import chat_model
 from callsheet.graphs import load
-from callsheet.orchestrator.apps.model_arms import ALL, K10, Arms, recorded
+from callsheet.orchestrator.apps.model_arms import ALL, K10, Arms, record_only
 from callsheet.orchestrator.apps.model_evaluation import (
     CAUSES,
     ArmResult,
     ModelEvaluation,
-    digest,
+    digest_of_parts,
     evaluate_arms,
-    sampled,
+    sample_queries,
 )
 from callsheet.retrievers import AgentGraphRetriever, read_queries
 
@@ -38,15 +38,15 @@ def measure(data: Path, model: str) -> Mapping[str, object]:
     """Returns the body of the results file. Attempts are stored, so a run that was ended goes on."""
     loaded = load(data / SET / "catalog")
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    queries = sampled(read_queries(data / SET / "queries.jsonl", loaded.catalog), SAMPLE)
-    makes = Arms(recorded(loaded), retriever, chat_model(model, max_tokens=MAX_OUTPUT))
+    queries = sample_queries(read_queries(data / SET / "queries.jsonl", loaded.catalog), SAMPLE)
+    makes = Arms(record_only(loaded), retriever, chat_model(model, max_tokens=MAX_OUTPUT))
     evaluation = asyncio.run(
         evaluate_arms(
             {arm: makes.named(arm) for arm in ARMS},
             queries,
             model=model,
             folder=ATTEMPTS,
-            key=(digest(retriever.catalog.model_dump(mode="json")), MAX_OUTPUT),
+            key=(digest_of_parts(retriever.catalog.model_dump(mode="json")), MAX_OUTPUT),
         )
     )
     about = _ABOUT.format(model)

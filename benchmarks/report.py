@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.bootstrap import DRAWS, FOLDS, SEED, cell, short
 from benchmarks.rankings import HEADROOM, OURS, OURS_PUBLISHED
-from callsheet.retrievers.evaluation.evaluator import rounded
+from callsheet.retrievers.evaluation.evaluator import round_numbers
 
 ROOT = Path(__file__).parents[1]
 FOLDER = Path(__file__).with_name("results")
@@ -80,7 +80,7 @@ def write(name: str, body: Mapping[str, Any], folder: Path = FOLDER) -> Path:
     """One results file, in place of the last one of this name; means are kept to four places."""
     folder.mkdir(parents=True, exist_ok=True)
     path = next(folder.rglob(f"{name}.json"), folder / f"{name}.json")
-    document = rounded({"name": name, **body})
+    document = round_numbers({"name": name, **body})
     path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return path
 

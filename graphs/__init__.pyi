@@ -58,10 +58,10 @@ from .text.messages import counted as counted
 from .text.unicode import strings_in as strings_in
 from .text.words import split_name as split_name
 from .trust.changes import (
+    describe_change as describe_change,
     diff_of as diff_of,
     findings_of as findings_of,
     problems_of as problems_of,
-    told as told,
 )
 from .trust.consent import (
     Agreements as Agreements,

@@ -48,7 +48,7 @@ def key(kind: str, *parts: str) -> str:
     return f"{kind}/{'.'.join(quoted)}"
 
 
-def key_of(graph: KnowledgeGraph, node: Any) -> str:
+def node_key(graph: KnowledgeGraph, node: Any) -> str:
     """Returns the key of a node of the knowledge graph."""
     if isinstance(node, tuple):
         return key(*node)
@@ -65,7 +65,7 @@ def key_of(graph: KnowledgeGraph, node: Any) -> str:
 def _exported(catalog: Catalog, taxonomy: Sequence[Capability] | None) -> nx.MultiDiGraph[str]:
     """Returns the knowledge graph with keys as nodes, and texts, numbers and booleans as attributes."""
     graph = detailed_graph(catalog, taxonomy)
-    keys = {node: key_of(graph, node) for node in graph}
+    keys = {node: node_key(graph, node) for node in graph}
     records: Mapping[str, Any] = {**catalog.by_id, **catalog.tools, **catalog.skills_by_id}
     exported: nx.MultiDiGraph[str] = nx.MultiDiGraph()
     for node, data in graph.nodes(data=True):

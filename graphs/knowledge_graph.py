@@ -90,7 +90,7 @@ def graph_of(agents: Iterable[Agent], skills: Iterable[Skill] = ()) -> Knowledge
     return graph
 
 
-def restricted(part: Catalog, whole: Catalog) -> Catalog:
+def restrict_graph(part: Catalog, whole: Catalog) -> Catalog:
     """Gives the user's part of a catalog a view of the whole graph, in which no path leads to a hidden node."""
     nodes = frozenset((*part.by_id, *part.tools, *part.skills_by_id))
     part.derived["graph"] = nx.subgraph_view(knowledge_graph(whole), filter_node=nodes.__contains__)
@@ -385,7 +385,7 @@ Edge: TypeAlias = tuple[Any, Any, Mapping[str, Any]]
 """Source, target and attributes."""
 
 
-def named(graph: KnowledgeGraph, name: str) -> Any:
+def find_node(graph: KnowledgeGraph, name: str) -> Any:
     """Returns the agent, tool or skill of this id, or else the capability.
 
     Raises:

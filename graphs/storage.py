@@ -50,7 +50,7 @@ def yes_from_environment() -> bool:
 
 
 @contextmanager
-def locked(file: Path) -> Iterator[None]:
+def file_lock(file: Path) -> Iterator[None]:
     """Lets one process at a time read a file and write it again, and creates its folder.
 
     ``TrustError``: The folder is not writable, or another process has held the lock for 30 seconds.
@@ -205,7 +205,7 @@ class StoredFile:
 
     def locked(self) -> AbstractContextManager[None]:
         """Lets one process at a time read it and replace it."""
-        return self._store.locked(self.name) if self._store else locked(self._path)
+        return self._store.locked(self.name) if self._store else file_lock(self._path)
 
     def version(self) -> tuple[float, ...] | None:
         """Returns a value that changes with each replacement; None if there is no file, or it was never reached."""

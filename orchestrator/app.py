@@ -12,7 +12,7 @@ from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.apps.arag_graph import create_arag
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
 from callsheet.orchestrator.run.process.environment import Environment
-from callsheet.orchestrator.run.process.process_state import served
+from callsheet.orchestrator.run.process.process_state import served_catalog
 from callsheet.orchestrator.run.settings import ReaderSettings, Settings
 from callsheet.orchestrator.supervisor import create_retriever_app, create_supervisor
 from callsheet.retrievers.index.embedding import EMBEDDED
@@ -22,7 +22,7 @@ _environment = Environment()
 _settings = Settings.model_validate(
     {**_environment.model_dump(include={"model", "approval", "allow"}), "questions": "one"}
 )
-_served = served()
+_served = served_catalog()
 
 supervisor = create_supervisor(
     _served.loaded,

@@ -29,11 +29,19 @@ from callsheet.agents.calls.plan import GAVE, ask_user, question_text, source_of
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.models.prompts import ANSWER
 from callsheet.agents.planning.revision import NO_ITEMS
-from callsheet.agents.work.context import LISTED, conversation_text, listed, place_of, recent, spoken, transcript
+from callsheet.agents.work.context import (
+    LISTED,
+    conversation_text,
+    list_results,
+    place_of,
+    recent,
+    transcript,
+    without_transcript,
+)
 from callsheet.graphs import CallsheetError
 from callsheet.graphs.dependencies import ObservationLog
 from callsheet.orchestrator.plans import (
-    archived,
+    archive_request,
     earlier_results,
     expand_mapped,
     limit_reached,
@@ -42,7 +50,7 @@ from callsheet.orchestrator.plans import (
     request_text,
     revision_update,
     tokens_left,
-    unfinished,
+    unfinished_work,
     usage_report,
     wave_of,
 )
@@ -51,13 +59,13 @@ from callsheet.orchestrator.run_events import request_event
 from callsheet.orchestrator.state import (
     State,
     StepState,
-    completed,
     ending,
+    has_steps,
     plan_of,
-    planned,
     read_results,
     results_of,
     step_result,
+    with_defaults,
 )
 from callsheet.orchestrator.step import StepNodes
 from callsheet.retrievers import AgentGraphRetriever
@@ -78,7 +86,7 @@ class Nodes:
 
     async def request(self, state: State) -> dict[str, Any]:
         """Starts a request: archives the last one, and checks that this one can be carried out."""
-        turns = archived(state)
+        turns = archive_request(state)
         update = _fresh(turns)
         try:
             update["preferences"] = await preferences()
@@ -91,11 +99,11 @@ class Nodes:
             return {**update, **_unplanned(str(error))}
         update["request"] = request
         _write_request(update)
-        return {**update, "note": unfinished(state)}
+        return {**update, "note": unfinished_work(state)}
 
     async def plan(self, state: State) -> dict[str, Any]:
         """Plans the request, or prepares a question to the user."""
-        state = completed(state)
+        state = with_defaults(state)
         if state["plan"]:  # there is an error, and the plan's note says which
             return {}
         configuration = self._configuration(state)
@@ -114,7 +122,7 @@ class Nodes:
 
     def ask(self, state: State) -> dict[str, Any]:
         """Asks the user a question of the planner or the reviser."""
-        state = completed(state)
+        state = with_defaults(state)
         asked = Question(**state["question"])
         answer = ask_user(asked)
         text = f"You asked: {asked.question} The user answered: {answer or 'nothing'}"
@@ -128,8 +136,8 @@ class Nodes:
 
     def dispatch(self, state: State) -> dict[str, Any]:
         """Decides which workers are next and which steps each does, and marks the steps that cannot run."""
-        state = completed(state)
-        if not planned(state):
+        state = with_defaults(state)
+        if not has_steps(state):
             return {}
         settings = self._configuration(state).settings
         (plan, expansions, ended), results = expand_mapped(state, settings), results_of(state)
@@ -145,9 +153,8 @@ class Nodes:
             get_stream_writer()({"event": "step", "step_id": name, "result": result})
         update = {**plan_update(state, plan, expansions), "results": plain, "waves": waves}
         if not workers and settings.transcript == "calls":  # the answer is next, and streamed after them
-            begun = dict.fromkeys(step for wave in waves for steps in wave for step in steps)
-            told = [*read_results(state["replaced"]).values(), *(results[step] for step in begun if step in results)]
-            update["messages"] = transcript(state["run"], plan, told)
+            begun = _results_begun(results, waves)
+            update["messages"] = transcript(state["run"], plan, [*read_results(state["replaced"]).values(), *begun])
         return update
 
     def route(self, state: State) -> str:
@@ -174,15 +181,15 @@ class Nodes:
 
     def _wave(self, state: State) -> list[StepState]:
         """Returns the state of every worker of the wave."""
-        state = completed(state)
-        if not planned(state) or not state["waves"]:
+        state = with_defaults(state)
+        if not has_steps(state) or not state["waves"]:
             return []
         plan = plan_of(state)
         results = results_of(state)
         settings = self._configuration(state).settings
         workers = [[step for name in ids if (step := plan.step(name))] for ids in state["waves"][-1]]
         left = tokens_left(state, settings)
-        before = conversation_text(spoken(state["messages"])[:-1], settings.conversation_tokens)
+        before = conversation_text(without_transcript(state["messages"])[:-1], settings.conversation_tokens)
         return [
             _step_state(state, steps, results, left, before)
             for steps in workers
@@ -191,15 +198,15 @@ class Nodes:
 
     async def revise(self, state: State) -> dict[str, Any]:
         """Revises the plan after a wave, if the results require it."""
-        state = completed(state)
-        if not planned(state):
+        state = with_defaults(state)
+        if not has_steps(state):
             return {}
         get_stream_writer()({"event": "usage", **usage_report(state)})
         return await revision_update(state, self._configuration(state), self.retriever.within(caller()), self.registry)
 
     async def answer(self, state: State) -> dict[str, Any]:
         """Answers from the results, and ends the run's sessions."""
-        state = completed(state)
+        state = with_defaults(state)
         await self.registry.close_run(state["run"])
         began = time.monotonic()
         message, asked = await self._answer(state)
@@ -211,13 +218,13 @@ class Nodes:
 
     async def _answer(self, state: State) -> tuple[AIMessage, bool]:
         """Returns the answer, and whether a model wrote it."""
-        if not planned(state):
+        if not has_steps(state):
             return AIMessage(_without_steps(state["plan"]), name="supervisor"), False
         plan = plan_of(state)
         results = results_of(state)
         configuration = self._configuration(state)
         ordered = [results[step.id] for step in plan.steps]
-        conversation = spoken(state["messages"])
+        conversation = without_transcript(state["messages"])
         if self.observed is not None and configuration.settings.learn:
             words = "\n".join(message.text for message in conversation)
             await keep_observed(self.observed, plan, results, words, self.registry.catalog, self.registry.policy)
@@ -231,7 +238,7 @@ class Nodes:
                 return AIMessage(_words_of(ordered) + note, name="supervisor"), False
             message = await configuration.reasoner("answer").answer(task)
         except (CallsheetError, ImportError) as error:
-            text = f"{listed(task.request, ordered)}\n\n{LISTED.format(error)}{note}"
+            text = f"{list_results(task.request, ordered)}\n\n{LISTED.format(error)}{note}"
             return AIMessage(text, name="supervisor"), False
         return message.model_copy(update={"content": message.text + note}), configuration.model("answer") is not None
 
@@ -273,19 +280,19 @@ def _words_of(results: Sequence[StepResult]) -> str:
 
 def after_plan(state: State) -> str:
     """To the user, if there is a question."""
-    return "question" if completed(state)["question"].get("question") else "dispatch"
+    return "question" if with_defaults(state)["question"].get("question") else "dispatch"
 
 
 def after_ask(state: State) -> str:
     """Back to the node that asked the question."""
     if not state.get("plan"):
         return "plan"
-    return "revise" if planned(state) else "dispatch"
+    return "revise" if has_steps(state) else "dispatch"
 
 
 def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Returns the state at the start of a request."""
-    empty: dict[str, Any] = dict(completed({}))  # type: ignore[typeddict-item]
+    empty: dict[str, Any] = dict(with_defaults({}))  # type: ignore[typeddict-item]
     del empty["messages"]
     merged = dict.fromkeys(("results", "selections", "replaced", "spent"), Overwrite({}))
     return {**empty, **merged, "run": uuid.uuid4().hex, "turns": list(turns)}
@@ -294,6 +301,12 @@ def _fresh(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _write_request(update: Mapping[str, Any]) -> None:
     """Streams that a request begins."""
     get_stream_writer()(request_event(update))
+
+
+def _results_begun(results: Mapping[str, StepResult], waves: Sequence[Sequence[Sequence[str]]]) -> list[StepResult]:
+    """Returns the results of the steps of these waves, in the order in which the steps began."""
+    begun = dict.fromkeys(step for wave in waves for steps in wave for step in steps)
+    return [results[step] for step in begun if step in results]
 
 
 def _unplanned(why: str) -> dict[str, Any]:

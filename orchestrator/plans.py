@@ -15,9 +15,9 @@ from langgraph.types import Overwrite
 
 from callsheet.agents import Plan, PlanTask, Revision, Step, StepResult, ToolRegistry, Usage, checkpointer, revise
 from callsheet.agents.calls.plan import GAVE, question_text, source_of
-from callsheet.agents.planning.revision import NO_ITEMS, Revised, expanded, items_of, reason_to_revise
+from callsheet.agents.planning.revision import NO_ITEMS, Revised, expand_items, items_of, reason_to_revise
 from callsheet.agents.planning.workers import next_workers
-from callsheet.agents.work.context import conversation_text, reports, spoken, surroundings, task
+from callsheet.agents.work.context import conversation_text, reports, surroundings, task, without_transcript
 from callsheet.graphs import Catalog, PlanError, UnknownNameError
 from callsheet.graphs.text.arguments import bounded
 from callsheet.orchestrator.run.run_context import RunConfiguration
@@ -167,7 +167,7 @@ def expand_mapped(state: State, settings: Settings) -> tuple[Plan, list[Revision
             ended.append(step_result(step, status="failed", error=str(error)))
             continue
         if items:
-            plan, revision = expanded(plan, step, items, wave=len(state["waves"]))
+            plan, revision = expand_items(plan, step, items, wave=len(state["waves"]))
             revisions.append(revision)
         else:
             ended.append(step_result(step, result=NO_ITEMS))
@@ -296,7 +296,7 @@ def planning_context(
 
 def _conversation(state: State, settings: Settings) -> str:
     """Returns the latest turns before the request, as text."""
-    return conversation_text(spoken(state["messages"])[:-1], settings.conversation_tokens)
+    return conversation_text(without_transcript(state["messages"])[:-1], settings.conversation_tokens)
 
 
 def wave_of(
@@ -316,7 +316,7 @@ _MOST = 5
 """Number of earlier requests whose results are kept."""
 
 
-def archived(state: State) -> list[dict[str, Any]]:
+def archive_request(state: State) -> list[dict[str, Any]]:
     """Returns the earlier requests with the last one of this thread, if it had a plan.
 
     A new request is about to replace it.
@@ -330,7 +330,7 @@ def archived(state: State) -> list[dict[str, Any]]:
     return [*turns, {"id": f"t{number}", "request": state["request"], "results": done}][-_MOST:]
 
 
-def unfinished(state: State) -> str:
+def unfinished_work(state: State) -> str:
     """Returns what is left of the last request, which a new one is about to replace; empty if it was finished."""
     steps = state.get("plan", {}).get("steps", ())
     results = state.get("results", {})

@@ -78,7 +78,7 @@ def _is_followed(values: Mapping[str, Any]) -> bool:
     return bool(values.get("ended") and messages) and field_of(messages[-1], "type") == "human"
 
 
-def status_of(snapshot: StateSnapshot) -> str:
+def event_status(snapshot: StateSnapshot) -> str:
     """Returns how the request of a state ended, as of ``ending``; ``waiting`` for a person, or ``stopped``."""
     if snapshot.interrupts:
         return "waiting"
@@ -89,7 +89,8 @@ def state_events(snapshot: StateSnapshot) -> list[RunEvent]:
     """Returns the events that tell what a state holds of its request; none for a thread without a request.
 
     Beside those that a run writes, there are ``question`` (``id`` of an interrupt, ``value``), ``answer`` (``text``)
-    and, as the last one, ``end`` (``status`` as of ``status_of``, ``seconds`` from the start to this state, or None).
+    and, as the last one, ``end`` (``status`` as of ``event_status``, ``seconds`` from the start to this
+    state, or None).
     """
     from callsheet.orchestrator.plans import usage_report  # the import takes seconds, and printing needs none of it
 
@@ -111,7 +112,7 @@ def state_events(snapshot: StateSnapshot) -> list[RunEvent]:
     if values.get("ended"):
         events.append({"event": "answer", "text": _answer(values.get("messages") or ())})
     seconds = _seconds(values.get("begun"), snapshot.created_at)
-    events.append({"event": "end", "status": status_of(snapshot), "seconds": seconds})
+    events.append({"event": "end", "status": event_status(snapshot), "seconds": seconds})
     return events
 
 
@@ -142,9 +143,9 @@ def pick_notes(selection: Mapping[str, Any], *, explain: bool = False) -> list[t
         notes.append(("warning", f"{agent} did not answer when last asked; its tools are as of {since}"))
     decision = selection.get("decision")
     if decision and (decision["error"] or explain):
-        from callsheet.retrievers import Decision
+        from callsheet.retrievers import DecisionReport
 
-        notes.append(("warning" if decision["error"] else "decision", f"judged: {Decision(**decision).summary}"))
+        notes.append(("warning" if decision["error"] else "decision", f"judged: {DecisionReport(**decision).summary}"))
     if selection.get("verdict") == "nothing_fits":
         notes.append(("warning", "nothing in the catalog fits"))
     skills = selection.get("skills", ())

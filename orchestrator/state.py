@@ -30,7 +30,7 @@ def step_result(step: Step, **fields: Any) -> StepResult:
     return StepResult(id=step.id, text=step.text, depends_on=step.depends_on, **fields)
 
 
-def continued(result: StepResult, before: StepResult) -> StepResult:
+def continue_result(result: StepResult, before: StepResult) -> StepResult:
     """Returns the result with the calls and the cost of the part before."""
     note = "" if any(call.agent for call in before.calls) else result.note
     calls = (*before.calls, *result.calls)
@@ -95,7 +95,7 @@ class State(ChatOutput):
     turns: list[dict[str, Any]]
 
 
-def completed(state: State) -> State:
+def with_defaults(state: State) -> State:
     """Returns the state with defaults for missing fields: it may be written by hand.
 
     Raises:
@@ -118,7 +118,7 @@ def _of_earlier_version(state: State) -> bool:
     return any(isinstance(worker, str) for wave in state.get("waves") or () for worker in wave)
 
 
-def planned(state: State) -> bool:
+def has_steps(state: State) -> bool:
     """Returns whether there are steps.
 
     Without a plan, the state was changed by hand, and it raises an InvalidUpdateError.
@@ -210,7 +210,7 @@ class StepOutput(TypedDict):
     results: Annotated[dict[str, dict[str, Any]], by_key]
 
 
-def text_of(given: Mapping[str, Any], field: str) -> str:
+def input_text(given: Mapping[str, Any], field: str) -> str:
     """Returns a string in a run's input; raises a SettingsError if there is none."""
     if not isinstance(text := given.get(field), str):
         raise SettingsError(f'the input needs a text {field!r}: send {{"{field}": "..."}}')

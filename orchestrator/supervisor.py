@@ -29,9 +29,9 @@ from callsheet.orchestrator.state import (
     State,
     StepOutput,
     StepState,
-    text_of,
+    input_text,
 )
-from callsheet.orchestrator.step import StepNodes, after_input, after_work, check_tracing, selected
+from callsheet.orchestrator.step import StepNodes, after_input, after_work, check_tracing, select_traced
 from callsheet.retrievers import AgentGraphRetriever, DecisionModel
 from callsheet.retrievers.selection.decision_models import judge_of
 
@@ -199,7 +199,11 @@ def create_retriever_app(
         reach = given.reach(given.model_fields_set)
         if given.decision_model:
             reach["decision_model"] = chat_model(given.decision_model)
-        return {"selection": selected(retriever.within(caller()), text_of(state, "query"), **reach).to_dict(trace=True)}
+        return {
+            "selection": select_traced(retriever.within(caller()), input_text(state, "query"), **reach).to_dict(
+                trace=True
+            )
+        }
 
     app = StateGraph(RetrieverState, context_schema=RetrieverSettings, input_schema=Query, output_schema=Picked)
     app.add_node("retriever", retrieve)

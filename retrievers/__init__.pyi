@@ -31,7 +31,7 @@ from .index.rows import default_place as default_place
 from .papers.agent_graph import agent_as_a_graph as agent_as_a_graph
 from .papers.first_search import first_search as first_search
 from .papers.rank_fusion import (
-    Hit as Hit,
+    RankedNode as RankedNode,
     reciprocal_rank_fusion as reciprocal_rank_fusion,
     weighted_rrf as weighted_rrf,
 )
@@ -41,7 +41,7 @@ from .selection.decision import DecisionError as DecisionError
 from .selection.decision_models import ChatDecisionModel as ChatDecisionModel, DecisionModel as DecisionModel
 from .selection.result import (
     Cut as Cut,
-    Decision as Decision,
+    DecisionReport as DecisionReport,
     Evidence as Evidence,
     PickedAgent as PickedAgent,
     PickedSkill as PickedSkill,

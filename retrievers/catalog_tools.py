@@ -10,7 +10,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from callsheet.graphs import Agent, Catalog, KnowledgeGraph, Tool, UnknownNameError, shown, shown_schema, split_name
-from callsheet.graphs.knowledge_graph import Edge, detailed_graph, edge_line, edges_at, graph_of, named, node_name
+from callsheet.graphs.knowledge_graph import Edge, detailed_graph, edge_line, edges_at, find_node, graph_of, node_name
 from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
@@ -32,7 +32,7 @@ def agent_line(agent: Agent) -> str:
     return _line(f"- {agent.id}", about)
 
 
-def one_line(tool: Tool) -> str:
+def tool_line(tool: Tool) -> str:
     """Returns the id and the first sentence of the description."""
     return f"{tool.id}: {_short(first_sentence(tool.description or tool.title), _LONGEST_LINE)}"
 
@@ -116,7 +116,7 @@ class CatalogTools:
         """
         graph = self._walked()
         try:
-            found = edges_at(graph, named(graph, node)) if node else []
+            found = edges_at(graph, find_node(graph, node)) if node else []
         except UnknownNameError as error:
             raise ToolException(str(error)) from error
         lines = [self._neighbour(edge, node) for edge in found] if node else self._overview(graph)
@@ -163,7 +163,7 @@ class CatalogTools:
         return _line(edge_line(edge), about, _LONGEST_LINE)
 
     def _lines(self, ids: Sequence[str]) -> str:
-        return "\n".join(map(one_line, map(self._retriever.catalog.tool, ids)))
+        return "\n".join(map(tool_line, map(self._retriever.catalog.tool, ids)))
 
     def _in_full(self, tool: Tool, *, again: bool) -> str:
         if self._read.get(tool.id) == tool and not again:

@@ -267,7 +267,7 @@ def value_of(result: StepResult | Call) -> Any:
     there.
     """
     if result.data is not None:
-        return resolved(result.data, (), result.calls) if isinstance(result, StepResult) else result.data
+        return resolve_references(result.data, (), result.calls) if isinstance(result, StepResult) else result.data
     text = result.result if isinstance(result, StepResult) else result.output
     try:
         return json.loads(text)
@@ -306,7 +306,7 @@ def named_value(name: object, path: object, results: Sequence[StepResult], calls
     return at
 
 
-def resolved(value: Any, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
+def resolve_references(value: Any, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
     """Returns a value, such as the arguments of a call, with each reference in it replaced by what it stands for.
 
     ``{"$from": "1", "path": "items[0].id"}`` is what step 1 said; ``{"$call": "c2"}`` is what a call returned.
@@ -316,8 +316,8 @@ def resolved(value: Any, results: Sequence[StepResult], calls: Sequence[Call] = 
         for kind in (FROM, CALL):
             if kind in value and value.keys() <= {kind, PATH}:
                 return named_value(value[kind], value.get(PATH), results, calls)
-        return {key: resolved(item, results, calls) for key, item in value.items()}
-    return [resolved(item, results, calls) for item in value] if isinstance(value, list) else value
+        return {key: resolve_references(item, results, calls) for key, item in value.items()}
+    return [resolve_references(item, results, calls) for item in value] if isinstance(value, list) else value
 
 
 def shape(value: Any) -> str:

@@ -167,7 +167,7 @@ def flat(value: Any) -> Mapping[str, Any]:
             return {}
 
 
-def decided(kind: DecisionType, asked: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+def decision_on(kind: DecisionType, asked: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     """Returns the answer to a payload with this decision, on each of its calls; ``args`` are those of an edit."""
     decisions: list[dict[str, Any]] = []
     for one in each_call(asked):

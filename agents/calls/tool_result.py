@@ -90,7 +90,7 @@ class Fault(Exception):  # noqa: N818 (it becomes data, not an error)
         self.wait = wait
 
 
-def failed(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = "none") -> Outcome:
+def failed_outcome(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = "none") -> Outcome:
     """Returns the outcome of a failed call, with agent and tool in its error."""
     return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {visible(message)}", kind=kind, effect=effect)
 
@@ -121,11 +121,11 @@ def outcome_of(
     try:
         structured = clean(result.get("structuredContent"), text=visible)
     except CatalogError as error:
-        return failed(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
+        return failed_outcome(agent_id, tool, "protocol", f"its structured result is {error}", "reported")
     content = result.get("content")
     if isinstance(content, list) and len(content) > _MOST_BLOCKS:
         many = f"its result has {len(content):,} content blocks, {_MOST_BLOCKS:,} are read at most"
-        return failed(agent_id, tool, "too_large", many, "reported")
+        return failed_outcome(agent_id, tool, "too_large", many, "reported")
     media = Media(keep)
     text = media.text_of(content)
     structured = media.noted(structured)
@@ -134,9 +134,9 @@ def outcome_of(
         told = readings([visible(media.noted(one)) for one in _texts_in(content)], media.noted(content))
     text = with_data(visible(media.noted(text)), structured, limits, told=told)
     if result.get("isError") is True:
-        outcome = failed(agent_id, tool, "tool", text or "it failed without saying why", "reported")
-        return capped(replace(outcome, media=tuple(media.stored)), limits, keep)
-    return capped(Outcome(text=text, structured=structured, media=tuple(media.stored)), limits, keep)
+        outcome = failed_outcome(agent_id, tool, "tool", text or "it failed without saying why", "reported")
+        return cap_texts(replace(outcome, media=tuple(media.stored)), limits, keep)
+    return cap_texts(Outcome(text=text, structured=structured, media=tuple(media.stored)), limits, keep)
 
 
 def _texts_in(content: object) -> list[str]:
@@ -206,7 +206,7 @@ def _same(one: Any, other: Any) -> bool:
             return bool(one == other)
 
 
-def capped(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcome:
+def cap_texts(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcome:
     """Returns the outcome with its texts cut to ``limits.output`` characters; the full texts are stored as files."""
     most = limits.output
     files = [*outcome.media]

@@ -90,7 +90,7 @@ def limit_model_calls(seconds: float) -> None:
     _SECONDS.set(seconds)
 
 
-async def answered(call: Awaitable[T]) -> T:
+async def model_answer(call: Awaitable[T]) -> T:
     """Awaits a model's answer, at most as long as ``limit_model_calls`` says; raises every error as a ModelError."""
     seconds = _SECONDS.get()
     limit = asyncio.timeout(seconds)
@@ -116,7 +116,7 @@ QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM]}
 _TEXTS = ("content", "additional_kwargs", "response_metadata")
 
 
-def unstreamed(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChatModel:
+def without_streaming(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChatModel:
     """Returns the model, without token streaming if a tool takes secrets, which would show in the stream."""
     if not any(has_secrets(tool.form.plain) for tool in tools.values()):
         return model

@@ -18,7 +18,7 @@ from langchain_core.tools import BaseTool
 from pydantic import BaseModel, ValidationError
 
 from callsheet.agents.calls.token_usage import Usage, usage_of
-from callsheet.agents.models.chat_models import QUIET, ModelError, answered, is_rejected
+from callsheet.agents.models.chat_models import QUIET, ModelError, is_rejected, model_answer
 
 S = TypeVar("S", bound=BaseModel)
 Form = Literal["tool", "json_schema", "text"]
@@ -59,7 +59,7 @@ def _forms_of(model: BaseChatModel) -> _Forms:
     return _known[id(model)]
 
 
-async def structured(
+async def ask_for_object(
     model: BaseChatModel, schema: type[S], messages: Sequence[AnyMessage], *, beside: Sequence[BaseTool] = ()
 ) -> tuple[S, Usage]:
     """Asks a model for an object of this type; returns the object and the cost of all replies.
@@ -133,7 +133,7 @@ async def _reply_in_form(
         return await _with_lookups(model, schema, messages, beside)
     if form == "text":
         instruction = HumanMessage(_IN_TEXT.format(schema=json.dumps(schema.model_json_schema())))
-        reply: AIMessage = await answered(model.ainvoke([*messages, instruction], QUIET))
+        reply: AIMessage = await model_answer(model.ainvoke([*messages, instruction], QUIET))
         return reply, usage_of([reply])
     method = "function_calling" if form == "tool" else "json_schema"
 
@@ -142,7 +142,7 @@ async def _reply_in_form(
         raw: AIMessage = (await asking.ainvoke(list(messages), QUIET))["raw"]
         return raw
 
-    reply = await answered(ask())
+    reply = await model_answer(ask())
     return reply, usage_of([reply])
 
 
@@ -156,14 +156,14 @@ async def _with_lookups(
     reply = AIMessage("")
 
     async def ask(offered: Sequence[Any]) -> AIMessage:
-        # In a function, so that a model that cannot call tools at all raises its error within ``answered``.
+        # In a function, so that a model that cannot call tools at all raises its error within ``model_answer``.
         return await model.bind_tools(offered, tool_choice="any").ainvoke(conversation, QUIET)
 
     for turn in range(_LOOKS + 1):
         # In the last turn it can only answer.
         offered = [schema, *beside] if turn < _LOOKS else [schema]
         try:
-            reply = await answered(ask(offered))
+            reply = await model_answer(ask(offered))
         except ModelError as error:
             error.usage = spent
             raise

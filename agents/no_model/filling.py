@@ -9,7 +9,7 @@ from itertools import pairwise, permutations
 from typing import Any
 
 from callsheet.agents.calls.plan import StepResult
-from callsheet.agents.no_model.values import Kind, Value, unit_in, values_in, zone_of
+from callsheet.agents.no_model.values import Kind, StepValue, unit_in, values_in, zone_of
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.model import Agent, Parameter, Tool
@@ -140,14 +140,14 @@ def fill(
 
 def _question_of(tool: Tool) -> str | None:
     """Returns the parameter that takes a whole question; None if there is none."""
-    return next((parameter.name for parameter in tool.parameters if kind_of(parameter) == Kind.QUESTION), None)
+    return next((parameter.name for parameter in tool.parameters if value_kind(parameter) == Kind.QUESTION), None)
 
 
-def _assignment(tool: Tool, text: str, results: Sequence[StepResult]) -> dict[str, Value]:
+def _assignment(tool: Tool, text: str, results: Sequence[StepResult]) -> dict[str, StepValue]:
     """Returns the values of a step by the names of the parameters that they fill, in the order of the parameters."""
     values = values_in(text, results)
     values += _choices(text, values, tool.parameters)
-    fits: dict[str, list[Value]] = {}
+    fits: dict[str, list[StepValue]] = {}
     for parameter in tool.parameters:
         fits[parameter.name] = [value for value in values if _takes(tool, parameter, value)]
     taken = _conversion(text, values, fits)
@@ -174,7 +174,7 @@ def _asks_to_be_told(text: str) -> bool:
     return text.rstrip().endswith("?") or any(word.lower() in _TELLING for word in first)
 
 
-def kind_of(parameter: Parameter) -> Kind | None:
+def value_kind(parameter: Parameter) -> Kind | None:
     """Returns what a parameter takes; None for lists, objects and flags, which no words fill."""
     types = set(parameter.type.split("|")) - {"null", "any"}
     if any(isinstance(choice, str) for choice in parameter.enum):
@@ -193,18 +193,18 @@ def side_of(name: str) -> int:
     return next((side for side, names in enumerate(_SIDES) if words & names), -1)
 
 
-def _takes(tool: Tool, parameter: Parameter, value: Value) -> bool:
+def _takes(tool: Tool, parameter: Parameter, value: StepValue) -> bool:
     """Returns whether a value is of the right kind and fits the schema."""
-    if kind_of(parameter) not in value.kinds or (parameter.enum and value.value not in parameter.enum):
+    if value_kind(parameter) not in value.kinds or (parameter.enum and value.value not in parameter.enum):
         return False
     only = {parameter.name: tool.input_schema["properties"][parameter.name]}
     return not fit_of({**tool.input_schema, "properties": only, "required": []}, {parameter.name: value.value}).errors
 
 
-def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]) -> Iterator[Value]:
+def _choices(text: str, values: Sequence[StepValue], parameters: Sequence[Parameter]) -> Iterator[StepValue]:
     """Yields the allowed values and the time zones that a text names, the longest names first."""
-    lists = {tuple(one for one in p.enum if isinstance(one, str)) for p in parameters if kind_of(p) == Kind.CHOICE}
-    zones = any(kind_of(parameter) == Kind.ZONE for parameter in parameters)
+    lists = {tuple(one for one in p.enum if isinstance(one, str)) for p in parameters if value_kind(p) == Kind.CHOICE}
+    zones = any(value_kind(parameter) == Kind.ZONE for parameter in parameters)
     words = list(_NAME.finditer(text))
     taken = [(value.start, value.end) for value in values]
     for length in range(_LONGEST, 0, -1):
@@ -217,7 +217,7 @@ def _choices(text: str, values: Sequence[Value], parameters: Sequence[Parameter]
             if len(found) == 1:
                 ((kind, value),) = found
                 taken.append((start, end))
-                yield Value(frozenset({kind}), value, start, end)
+                yield StepValue(frozenset({kind}), value, start, end)
 
 
 def _values_named(said: str, lists: Iterable[tuple[str, ...]], *, zones: bool) -> set[tuple[Kind, str]]:
@@ -233,7 +233,9 @@ def _values_named(said: str, lists: Iterable[tuple[str, ...]], *, zones: bool) -
     return found
 
 
-def _conversion(text: str, values: Sequence[Value], fits: Mapping[str, Sequence[Value]]) -> dict[str, Value]:
+def _conversion(
+    text: str, values: Sequence[StepValue], fits: Mapping[str, Sequence[StepValue]]
+) -> dict[str, StepValue]:
     """The two sides of a conversion: the unit beside the number, or the zone beside the time, is the given one."""
     counts = [value for value in values if value.kinds & {Kind.NUMBER, Kind.CLOCK}]
     for given, wanted in permutations(fits, 2):
@@ -246,7 +248,7 @@ def _conversion(text: str, values: Sequence[Value], fits: Mapping[str, Sequence[
     return {}
 
 
-def _is_beside(text: str, count: Value, value: Value) -> bool:
+def _is_beside(text: str, count: StepValue, value: StepValue) -> bool:
     """Whether nothing but one word without content is between a number or a time and the value that belongs to it."""
     if Kind.NUMBER in count.kinds:
         return count.end <= value.start and text[count.end : value.start].strip() in ("", "-")
@@ -254,7 +256,7 @@ def _is_beside(text: str, count: Value, value: Value) -> bool:
     return len(between) <= 1 and all(word.lower() in _EMPTY | _ASKING for word in between)
 
 
-def _match(values: Sequence[Value], fits: Mapping[str, Sequence[Value]], taken: dict[str, Value]) -> None:
+def _match(values: Sequence[StepValue], fits: Mapping[str, Sequence[StepValue]], taken: dict[str, StepValue]) -> None:
     """Fills each parameter that is the only free one for a value, and for one value only, until there is none."""
     while True:
         left = [value for value in values if value not in taken.values()]
@@ -274,7 +276,7 @@ def _names(tool: Tool, agent: Agent, filled: Sequence[Parameter]) -> set[str]:
     return set(tokens(" ".join([*texts, *(f"{parameter.name} {parameter.description}" for parameter in filled)])))
 
 
-def _content(text: str, covered: Sequence[Value], *, harmless: bool) -> Iterator[tuple[str, bool]]:
+def _content(text: str, covered: Sequence[StepValue], *, harmless: bool) -> Iterator[tuple[str, bool]]:
     """Yields the words with content outside of the values, each with whether it only asks for something."""
     spans = [(value.start, value.end) for value in covered] + [match.span() for match in _FILLERS.finditer(text)]
     if harmless:
@@ -303,7 +305,7 @@ def spread(tool: Tool, text: str) -> list[str]:
     return [f"{text[: run[0].start]}{text[one.start : one.end]}{text[run[-1].end :]}" for one in run]
 
 
-def unanswered(reading: StepReading, answer: str) -> tuple[str, ...]:
+def unanswered_words(reading: StepReading, answer: str) -> tuple[str, ...]:
     """Returns the words of a question that its answer does not contain.
 
     A word for a kind of value may be such a value.

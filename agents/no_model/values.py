@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class StepValue:
     """A value from ``start`` to ``end`` of a text, in the form for a tool, and what it may be."""
 
     kinds: frozenset[Kind]
@@ -77,7 +77,7 @@ _NUMERALS = ("two", "three", "four", "five", "six", "seven", "eight", "nine", "t
 _RESULTS = re.compile(rf"\b(?:the\s|all\s(?:the\s)?|both\s)?(?:({'|'.join(_NUMERALS)})\s)?results?\b", re.IGNORECASE)
 
 
-def values_in(text: str, results: Sequence[StepResult] = ()) -> list[Value]:
+def values_in(text: str, results: Sequence[StepResult] = ()) -> list[StepValue]:
     """Returns the values in a text, in text order.
 
     "the result" and "all three results" refer to results of earlier steps.
@@ -87,7 +87,7 @@ def values_in(text: str, results: Sequence[StepResult] = ()) -> list[Value]:
         taken = any(value.start < match.end() and match.start() < value.end for value in found)
         meant = () if taken else _meant(match, results)
         if meant:
-            found.append(Value(frozenset({Kind.TEXT}), joined(meant), *match.span()))
+            found.append(StepValue(frozenset({Kind.TEXT}), text_of_results(meant), *match.span()))
     return sorted(found, key=lambda value: value.start)
 
 
@@ -104,7 +104,7 @@ def _meant(match: re.Match[str], results: Sequence[StepResult]) -> tuple[StepRes
     return tuple(results) if counted == len(results) else ()
 
 
-def _typed(text: str) -> Iterator[Value]:
+def _typed(text: str) -> Iterator[StepValue]:
     for match in _PATTERN.finditer(text):
         kind = str(match.lastgroup)
         said = match.group()
@@ -113,22 +113,22 @@ def _typed(text: str) -> Iterator[Value]:
                 inner = said[1:-1]
                 whole = _PATTERN.fullmatch(inner)
                 named = _KINDS.get(str(whole.lastgroup), frozenset()) if whole else frozenset()
-                yield Value(frozenset({Kind.TEXT}) | named & _PLACES, inner, *match.span())
+                yield StepValue(frozenset({Kind.TEXT}) | named & _PLACES, inner, *match.span())
             case "date" | "clock":
                 plain = said.replace(",", "") if kind == "date" else said.lower().replace(" ", "").replace(".", "")
                 value = _time(plain, *_TIMES[kind])
                 if value:
-                    yield Value(_KINDS[kind], value, *match.span())
+                    yield StepValue(_KINDS[kind], value, *match.span())
             case "expression":
                 for word, sign in _SIGNS.items():
                     said = said.replace(word, sign)
-                yield Value(_KINDS[kind], said, *match.span())
+                yield StepValue(_KINDS[kind], said, *match.span())
             case "number":
                 number = float(said.replace(",", "").replace("−", "-"))
                 whole_number = said.lstrip("-−+").replace(",", "").isdigit()
-                yield Value(_KINDS[kind], int(number) if whole_number else number, *match.span())
+                yield StepValue(_KINDS[kind], int(number) if whole_number else number, *match.span())
             case _:
-                yield Value(_KINDS[kind], said, *match.span())
+                yield StepValue(_KINDS[kind], said, *match.span())
 
 
 _PLACES = frozenset({Kind.FILE, Kind.FOLDER, Kind.URL, Kind.EMAIL})
@@ -151,7 +151,7 @@ def in_words(output: str) -> str:
     return "; ".join(f"{name} {inner}".strip() for name, inner in _fields("", value))
 
 
-def joined(results: Sequence[StepResult]) -> str:
+def text_of_results(results: Sequence[StepResult]) -> str:
     """Returns the text to write: a single result, or a line for each of several."""
     if len(results) == 1:
         return results[0].result

@@ -16,7 +16,7 @@ from callsheet.agents.calls.plan import Mode, Plan, Question, Step, StepResult, 
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.models.chat_models import ModelError
 from callsheet.agents.models.prompts import PLANNER
-from callsheet.agents.models.structured import structured
+from callsheet.agents.models.structured import ask_for_object
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.work.context import Brief, synthesize
 from callsheet.agents.work.equipment import Equipment
@@ -146,7 +146,7 @@ async def decompose(
                 cannot = (draft.cannot or "").strip()
                 return Plan(steps=(), answer=answer, ask=draft.ask, cannot=cannot)
             named = named_tools(catalog, (name for step in draft.steps for name in step.tools))
-            if not corrected and (wrong := unresolved(named, catalog)):
+            if not corrected and (wrong := name_problems(named, catalog)):
                 corrected = True
                 raise PlanError(wrong)
             steps = tuple(drafted_step(step, catalog, request, earlier) for step in draft.steps)
@@ -161,7 +161,7 @@ async def decompose(
     return single(request, f"taken as a single step: {unusable}{error}", usage=usage)
 
 
-def unresolved(named: NamedTools, catalog: Catalog) -> str:
+def name_problems(named: NamedTools, catalog: Catalog) -> str:
     """Returns what is wrong with the names in a plan, with the names that may be meant; empty if nothing is."""
     wrong = [f"{agent} is an agent: name its tools ({_tools_of(catalog, agent)})" for agent in named.agents]
     for name, near in named.unknown.items():
@@ -198,7 +198,7 @@ async def read_draft(
     problem: PlanError | None = None
     for _ in ("first", "repair"):
         try:
-            draft, usage = await structured(model, schema, messages, beside=lookup)
+            draft, usage = await ask_for_object(model, schema, messages, beside=lookup)
         except ModelError as error:
             return None, problem if isinstance(problem, TooManyStepsError) else error, spent + error.usage
         spent += usage

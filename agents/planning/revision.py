@@ -29,8 +29,8 @@ from callsheet.agents.planning.planner import (
     PlanRevision,
     check_number,
     drafted_step,
+    name_problems,
     read_draft,
-    unresolved,
 )
 from callsheet.agents.work.context import plan_lines, reports
 from callsheet.graphs.catalog.model import Catalog
@@ -63,7 +63,7 @@ class Revision(BaseModel):
         return bool(self.added or self.changed or self.dropped)
 
 
-def revised(
+def revise_plan(
     plan: Plan,
     draft: PlanRevision,
     results: Mapping[str, StepResult],
@@ -295,7 +295,7 @@ def _lines_in(text: str) -> list[Any] | None:
     return [line.strip() for line in lines] if len(lines) > 1 else None
 
 
-def expanded(plan: Plan, step: Step, items: Sequence[object], *, wave: int) -> tuple[Plan, Revision]:
+def expand_items(plan: Plan, step: Step, items: Sequence[object], *, wave: int) -> tuple[Plan, Revision]:
     """Replaces a mapped step by one step per item; steps that depended on it depend on all of them."""
     taken = {one.id for one in plan.steps}
     names = (f"{step.id}.{number}" for number in count(1))
@@ -397,10 +397,10 @@ async def revise(
         nonlocal corrected
         named = named_tools(catalog, (name for step in draft.steps for name in step.tools))
         # Names that are unknown after a correction stay: the worker sees them, and may look for others.
-        if not corrected and (wrong := unresolved(named, catalog)):
+        if not corrected and (wrong := name_problems(named, catalog)):
             corrected = True
             raise PlanError(wrong)
-        after, revision = revised(
+        after, revision = revise_plan(
             plan, draft, results, catalog, request=request, wave=wave, max_steps=max_steps, earlier=earlier
         )
         stays = plan.open if draft.open is None else draft.open

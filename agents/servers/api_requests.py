@@ -38,7 +38,7 @@ class _Part(NamedTuple):
     media: str | None
 
 
-def request_of(call: HttpCall, base: str, arguments: Mapping[str, object]) -> ApiRequest:
+def api_request(call: HttpCall, base: str, arguments: Mapping[str, object]) -> ApiRequest:
     """Makes the request of a call.
 
     Args:

@@ -26,19 +26,19 @@ import httpx2
 from callsheet.agents.calls.call_context import LOOP, Limits, Progress
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
-from callsheet.agents.servers.api_requests import request_of
+from callsheet.agents.servers.api_requests import api_request
 from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing, own_limits
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.http import BoundedHttpClient
-from callsheet.agents.servers.transport.refusals import BUSY, busy, elsewhere, misled, status_of
+from callsheet.agents.servers.transport.refusals import BUSY, busy, elsewhere, redirect_fault, status_of
 from callsheet.agents.servers.transport.stdio import ChildProcess
 from callsheet.graphs.catalog.formats.manifests import NOT_CALLABLE, Problem
-from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parsed
-from callsheet.graphs.catalog.formats.openapi_operations import META, Api, HttpCall, api_of, id_of, is_json
+from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parse_specification
+from callsheet.graphs.catalog.formats.openapi_operations import META, Api, HttpCall, api_of, id_part, is_json
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.sources.loaded import SourceCatalog, joined
+from callsheet.graphs.sources.loaded import SourceCatalog, join_parts
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
 from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.trust.consent import with_trust
@@ -57,7 +57,7 @@ class UnreachableError(CatalogError):
 def api(server: ServerConfig) -> Api:
     """Returns the specification of a server, from its file or its copy; it is parsed again if that has changed."""
     try:
-        text = read_regular(_file(server), most=LARGEST + 1)  # ``parsed`` says that it is too large
+        text = read_regular(_file(server), most=LARGEST + 1)  # ``parse_specification`` says that it is too large
     except OSError as error:
         raise CatalogError(f"{server.openapi}: cannot be read: {error.strerror}") from error
     # What the entry gives already is no argument of a tool.
@@ -68,7 +68,7 @@ def api(server: ServerConfig) -> Api:
 
 @lru_cache(maxsize=4)
 def _parsed(text: bytes, where: str, given: frozenset[str]) -> Api:
-    return api_of(parsed(text, where), given=given)
+    return api_of(parse_specification(text, where), given=given)
 
 
 class _Copy(NamedTuple):
@@ -189,7 +189,7 @@ async def _followed(client: httpx2.AsyncClient, request: httpx2.Request, *, call
             raise Fault("refused", f"{why}: {cure}", effect="reported")
         where = elsewhere(response) if calls else None
         if where:
-            raise misled(response, where)
+            raise redirect_fault(response, where)
         request = response.next_request
     raise Fault("protocol", f"its server answers with more than {_MOST_REDIRECTS} redirects", effect="reported")
 
@@ -234,10 +234,10 @@ def load_apis(
                 raise
             parts.append(SourceCatalog(problems=(_problem_of(name or server.openapi, error),)))
             continue
-        agent_id = name or id_of(specification.title) or _NAMELESS
+        agent_id = name or id_part(specification.title) or _NAMELESS
         part = _part(agent_id, server, specification, pins, name in agreed, listings)
         parts.append(_with_copy(part, copy, name or server.openapi))
-    return joined(parts)
+    return join_parts(parts)
 
 
 def _bounded_api(server: ServerConfig, most: int) -> Api:
@@ -335,7 +335,7 @@ class ApiSession(Session):
         if method != "tools/call" or entry is None:
             raise Fault("refused", "its specification no longer has this operation", effect="none")
         call = HttpCall(**entry["_meta"][META])
-        request = request_of(call, base := self._expanded.url or "", params["arguments"])
+        request = api_request(call, base := self._expanded.url or "", params["arguments"])
         if not is_address(base):
             raise Fault("refused", "its 'url' is not an address with http:// or https://: correct it", effect="none")
         if origin(request.url) != origin(base):

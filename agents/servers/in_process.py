@@ -33,7 +33,7 @@ from typing_extensions import TypedDict
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.calls.tool_result import Fault, Keep, Media, Outcome, capped, failed
+from callsheet.agents.calls.tool_result import Fault, Keep, Media, Outcome, cap_texts, failed_outcome
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.hidden import visible
@@ -145,7 +145,7 @@ def _outcome(
 ) -> Outcome:
     """Makes an outcome of what a tool returned: its text, its artifact as plain values, and its media."""
     if isinstance(answer, Command):
-        return failed(agent_id, tool.name, "protocol", _COMMAND, "reported")
+        return failed_outcome(agent_id, tool.name, "protocol", _COMMAND, "reported")
     message = answer if isinstance(answer, ToolMessage) else ToolMessage(str(answer), tool_call_id=_CALL_ID)
     media = Media(keep)
     text = media.text_of(blocks_of(message))
@@ -159,9 +159,9 @@ def _outcome(
     except (TypeError, ValueError, RecursionError):
         text += f"\n[artifact left out: {type(artifact).__name__} that is not JSON]"
     if message.status == "error" or _tells_error(tool, args, text):
-        error = failed(agent_id, tool.name, "tool", text, "reported")
-        return capped(replace(error, media=tuple(media.stored)), limits, keep)
-    return capped(Outcome(text=text, structured=structured, media=tuple(media.stored)), limits, keep)
+        error = failed_outcome(agent_id, tool.name, "tool", text, "reported")
+        return cap_texts(replace(error, media=tuple(media.stored)), limits, keep)
+    return cap_texts(Outcome(text=text, structured=structured, media=tuple(media.stored)), limits, keep)
 
 
 def blocks_of(message: ToolMessage) -> Any:
@@ -206,10 +206,10 @@ def _raised(agent_id: str, tool: BaseTool, error: Exception, late: float | None)
     """Makes an outcome of what a tool has raised; ``late`` is the timeout in seconds, if that was the reason."""
     if late is not None:
         message = f"no answer within {late:g} s; whether the call took effect is unknown"
-        return failed(agent_id, tool.name, "timeout", message, "unknown")
+        return failed_outcome(agent_id, tool.name, "timeout", message, "unknown")
     if isinstance(error, Fault):
-        return failed(agent_id, tool.name, error.kind, str(error), error.effect)
-    return failed(agent_id, tool.name, "tool", f"{type(error).__name__}: {error}"[:4_000], "reported")
+        return failed_outcome(agent_id, tool.name, error.kind, str(error), error.effect)
+    return failed_outcome(agent_id, tool.name, "tool", f"{type(error).__name__}: {error}"[:4_000], "reported")
 
 
 TOOL_NAME = "run"

@@ -16,7 +16,7 @@ import anyio
 from callsheet.agents.calls.call_context import Ask, Limits, Progress
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import hide_in_logs, named_in, of_server
-from callsheet.agents.servers.catalogs.listings import Listing, cleaned, listed_resources, listed_tools
+from callsheet.agents.servers.catalogs.listings import Listing, clean_entries, listed_resources, listed_tools
 from callsheet.agents.servers.faults import CLOSED, START, Faults
 from callsheet.agents.servers.server_questions import CallClock, ServerQuestions
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -146,8 +146,8 @@ class Session:
         self._listed = True
         return Listing(
             later=later,
-            tools=tuple(await asyncio.to_thread(cleaned, tools)),
-            resources=tuple(await asyncio.to_thread(cleaned, resources)),
+            tools=tuple(await asyncio.to_thread(clean_entries, tools)),
+            resources=tuple(await asyncio.to_thread(clean_entries, resources)),
             missing=said("; ".join(filter(None, (odd, missing)))),
             name=said((about.title or about.name) if about else ""),
             description=said(getattr(about, "description", None) or ""),
@@ -274,7 +274,7 @@ class Session:
         with anyio.move_on_after(self.limits.start) as scope:
             asked = self._questions.elicited if self.asks else None
             made = self._expanded, child, self._changed, self._fail, self._auth()
-            async with library.connected(*made, elicited=asked, tell=self._faults.keep) as client:
+            async with library.connect_server(*made, elicited=asked, tell=self._faults.keep) as client:
                 scope.deadline = math.inf
                 child.responsive = True
                 self._client.set_result(client)

@@ -35,9 +35,9 @@ from callsheet.agents.calls.plan import (
     value_of,
 )
 from callsheet.agents.calls.tool_result import Kind
-from callsheet.agents.models.chat_models import ModelError, answered
+from callsheet.agents.models.chat_models import ModelError, model_answer
 from callsheet.agents.models.prompts import ANSWER, BY_REFERENCE, SKILL
-from callsheet.agents.registry.binding import NO_OUTPUT, READ_RESULT, names_of
+from callsheet.agents.registry.binding import NO_OUTPUT, READ_RESULT, names_of_bound
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.graphs import CallsheetError, ServerConfig
@@ -170,11 +170,11 @@ def reports(results: Sequence[StepResult]) -> str:
     texts: list[str] = []
     for result in results:
         first = told.setdefault((result.worker, result.result or result.error), result.id)
-        texts.append(reported(result, most=most, same_as=first if result.worker and first != result.id else ""))
+        texts.append(report_of(result, most=most, same_as=first if result.worker and first != result.id else ""))
     return "\n\n".join(texts)
 
 
-def reported(result: StepResult, *, most: int = _LONGEST, same_as: str = "") -> str:
+def report_of(result: StepResult, *, most: int = _LONGEST, same_as: str = "") -> str:
     """One result for a model: what the worker said, its data, and its calls, each with shape and beginning.
 
     ``same_as`` is the step of whose result the model has seen the same words.
@@ -201,7 +201,7 @@ def beginning(text: str, most: int = _LONGEST) -> str:
     return f"{text[:most]}…\n[{len(text):,} characters in all; read more with {READ_RESULT}]"
 
 
-def written(value: Any) -> str:
+def as_text(value: Any) -> str:
     """Returns a value as text: a text itself, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -211,13 +211,13 @@ def _data(result: StepResult, most: int) -> str:
         value = value_of(result)
     except ResultValueError as error:
         return str(error)
-    inside = written(value)
+    inside = as_text(value)
     return shape(value) if inside in result.result else f"{shape(value)}: {beginning(inside, most)}"
 
 
 def _call(call: Call, step: str, most: int) -> str:
     """Returns a call in one line: id, tool, arguments, and the beginning of what came of it."""
-    args = " ".join(written(dict(call.args)).split())
+    args = " ".join(as_text(dict(call.args)).split())
     came = f"failed: {call.error}" if call.error else f"{len(call.output):,} characters: {call.output}"
     line = " ".join(came.split())
     cut = (text if len(text) <= most else f"{text[:most]}…" for text in (args, line))
@@ -273,7 +273,7 @@ class Brief:
             f"The item:\n{self.item}" if self.item else "",
             *(f"{SKILL.format(name=name)}\n{text}" for name, text in self.skills.items()),
             f"Results of earlier steps:\n{reports(self.inputs)}\n{BY_REFERENCE}" if self.inputs else "",
-            f"This was begun before. What was done and what came of it:\n{reported(before)}\nYour next call is "
+            f"This was begun before. What was done and what came of it:\n{report_of(before)}\nYour next call is "
             f"c{self.calls_before + 1}. Do not repeat what took effect." if before else "",
             "A person has said:\n" + "\n".join(given) if given else "",
             self.about,
@@ -283,7 +283,7 @@ class Brief:
 
 def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]:
     """The latest turns of a conversation within a token budget (approximate): whole messages, of people and answers."""
-    told = [m for m in spoken(messages) if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
+    told = [m for m in without_transcript(messages) if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
     count = count_tokens_approximately
     return list(trim_messages(told, max_tokens=max_tokens, token_counter=count, strategy="last", start_on="human"))
 
@@ -327,16 +327,16 @@ async def synthesize(
     """
     told = f"Request: {request}\n\nResults of its steps:\n\n" + "\n\n".join(map(_said, results))
     try:
-        message = await answered(model.ainvoke([SystemMessage(prompt), *conversation, HumanMessage(told)]))
+        message = await model_answer(model.ainvoke([SystemMessage(prompt), *conversation, HumanMessage(told)]))
     except ModelError as error:
-        return AIMessage(f"{listed(request, results)}\n\n{LISTED.format(error)}", name=NAME)
+        return AIMessage(f"{list_results(request, results)}\n\n{LISTED.format(error)}", name=NAME)
     text = message.text.strip()
     lines = not_done(results)
-    text = "\n".join([text, "", *lines]) if text and lines else text or listed(request, results)
+    text = "\n".join([text, "", *lines]) if text and lines else text or list_results(request, results)
     return message.model_copy(update={"content": text, "tool_calls": [], "name": NAME})
 
 
-def listed(request: str, results: Sequence[StepResult]) -> str:
+def list_results(request: str, results: Sequence[StepResult]) -> str:
     """The results of a plan, a line or a paragraph for each step: first what was done, then what was not and why."""
     done = [result for result in results if result.status in GAVE]
     parts = [_line(result, result.result.strip() or "done") for result in done]
@@ -369,7 +369,7 @@ def _shortened(text: str, longest: int = _LONGEST_LINE) -> str:
 def _said(result: StepResult) -> str:
     """One step's result in the form for a model."""
     if result.status not in GAVE:
-        return reported(result)
+        return report_of(result)
     note = f"\n({result.note})" if result.note else ""
     return f"<step id={result.id!r}>\n{result.text}\n<result>\n{result.result}\n</result>{note}\n</step>"
 
@@ -396,20 +396,20 @@ def transcript(run: str, plan: Plan, results: Sequence[StepResult]) -> list[AnyM
     return messages
 
 
-def spoken(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+def without_transcript(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     """Returns a conversation without what ``transcript`` has added to it: what people and answers say."""
     return [message for message in messages if PART not in message.response_metadata]
 
 
 def _pair(text: str, call: Call, step: str, run: str) -> tuple[AIMessage, ToolMessage]:
-    name = names_of(call.agent, call.tool.removeprefix(f"{call.agent}/"))[0]
+    name = names_of_bound(call.agent, call.tool.removeprefix(f"{call.agent}/"))[0]
     call_id = f"call_{sha256(f'{run} {step} {call.id}'.encode()).hexdigest()[:24]}"
     about = {PART: "call", "step_id": step, "tool": call.tool}
     args = dict(call.args)
     args |= {
         key: shown(whole, most=_LONGEST_ARGUMENT)
         for key, value in args.items()
-        if len(whole := written(value)) > _LONGEST_ARGUMENT
+        if len(whole := as_text(value)) > _LONGEST_ARGUMENT
     }
     called = [{"type": "tool_call", "name": name, "args": args, "id": call_id}]
     asked = AIMessage(text, id=f"{call_id}-asked", name=NAME, tool_calls=called, response_metadata=about)

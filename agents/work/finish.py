@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepEnd, resolved
+from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepEnd, resolve_references
 from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.models.chat_models import cut_reason
 from callsheet.agents.registry.binding import RUN_PROGRAM
@@ -80,7 +80,7 @@ def finish_definition(*, replans: bool, steps: Sequence[str] = ()) -> dict[str, 
     return definition
 
 
-def finished(message: BaseMessage, calls: Sequence[Call], steps: Sequence[str] = ()) -> AIMessage | None:
+def finish_message(message: BaseMessage, calls: Sequence[Call], steps: Sequence[str] = ()) -> AIMessage | None:
     """Makes the last message of a worker that calls ``finish`` alone and correctly; None for any other message.
 
     Its text is the worker's words; without any, the data.
@@ -95,7 +95,7 @@ def finished(message: BaseMessage, calls: Sequence[Call], steps: Sequence[str] =
     kwargs.pop("tool_calls", None)
     words = outcome.answer.strip() or message.text.strip()
     if not words and outcome.data is not None:
-        value = resolved(outcome.data, (), calls)
+        value = resolve_references(outcome.data, (), calls)
         words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     content = words or outcome.status
     return message.model_copy(update={"content": content, "tool_calls": [], "additional_kwargs": kwargs})
@@ -111,11 +111,11 @@ def _read(args: Mapping[str, object], calls: Sequence[Call], steps: Sequence[str
     """Parses an outcome; returns it, or what is wrong with it."""
     try:
         outcome = Finish.model_validate(args)
-        resolved(outcome.data, (), calls)
+        resolve_references(outcome.data, (), calls)
         for step_id, end in outcome.steps.items():
             if step_id not in steps:
                 return f"steps: you have no step {step_id!r}; yours are: {', '.join(steps) or 'none'}"
-            resolved(end.data, (), calls)
+            resolve_references(end.data, (), calls)
     except ValidationError as error:
         return error_lines(error)
     except ResultValueError as error:
@@ -140,7 +140,7 @@ def something_done(calls: Sequence[Call]) -> bool:
     return False
 
 
-def outcome_of(last: AnyMessage, calls: Sequence[Call], *, words_end: bool = False) -> tuple[Status, str]:
+def work_outcome(last: AnyMessage, calls: Sequence[Call], *, words_end: bool = False) -> tuple[Status, str]:
     """Returns how the task ended, and why it was not done: by the declared outcome, otherwise by the plain words.
 
     Plain words mean done if a call has succeeded; with ``words_end``, they do in any case.

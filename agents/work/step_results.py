@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from callsheet.agents.calls.plan import GAVE, Call, Step, StepEnd, StepResult, resolved
+from callsheet.agents.calls.plan import GAVE, Call, Step, StepEnd, StepResult, resolve_references
 from callsheet.agents.calls.token_usage import Usage
 
 
@@ -58,7 +58,7 @@ def _ended(whole: StepResult, end: StepEnd) -> dict[str, object]:
     words = whole.result or whole.error
     is_result = end.status in GAVE
     # A reference is resolved here: the call that it names may stand under another step.
-    data = resolved(whole.data if end.data is None else end.data, (), whole.calls)
+    data = resolve_references(whole.data if end.data is None else end.data, (), whole.calls)
     return {
         "status": end.status,
         "result": words if is_result else "",

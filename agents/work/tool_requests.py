@@ -15,7 +15,7 @@ from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.registry.binding import NEED_TOOL, BoundTool
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.names import NamedTools, named_tools
-from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.messages import error_lines
 from callsheet.graphs.text.words import split_name
@@ -39,7 +39,7 @@ class _Need(BaseModel):
     @field_validator("tools", mode="before")
     @classmethod
     def _one_is_a_list(cls, tools: object) -> Any:
-        return list(listed(tools)) if isinstance(tools, str) else tools
+        return list(as_texts(tools)) if isinstance(tools, str) else tools
 
 
 DEFINITION: Mapping[str, Any] = convert_to_openai_tool(_Need)

@@ -8,7 +8,7 @@ from pathlib import Path
 from callsheet.graphs.catalog.formats.server_config import is_address
 
 
-def key_of(label: str) -> str:
+def catalog_key(label: str) -> str:
     """Returns a key of a catalog for files about it; the same sources have the same key, in whatever order."""
     names = set[str]()
     for name in label.splitlines():

@@ -18,7 +18,7 @@ _MOST_CANDIDATES = 5
 """Tools of one name that a message lists."""
 
 
-def separated(agents: Sequence[Agent], skills: Sequence[Skill]) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
+def separate_ids(agents: Sequence[Agent], skills: Sequence[Skill]) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
     """Removes tools whose id falls under another agent's or a skill's id, and reports each.
 
     A tool ``b/ok`` of ``a`` has the id of the tool ``ok`` of an agent ``a/b``. Servers name tools, users name agents.

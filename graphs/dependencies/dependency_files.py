@@ -15,7 +15,7 @@ from pydantic import Field
 from callsheet.graphs.catalog.formats.manifests import Problem, read_json
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Name, Provenance, Record, Tool
 from callsheet.graphs.errors import CatalogError, near_names
-from callsheet.graphs.storage import locked, replace_bytes
+from callsheet.graphs.storage import file_lock, replace_bytes
 from callsheet.graphs.text.unicode import clean
 
 KEY = "callsheet_dependencies"
@@ -244,7 +244,7 @@ def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Seq
         CatalogError: Somebody else decided in the meantime, an accepted edge makes a cycle of tools that require each
             other, or the file cannot be read or written.
     """
-    with locked(Path(path)):
+    with file_lock(Path(path)):
         edges = {known.key: known for known in read_dependencies(path)}
         decided = edges[edge.key].accept if edge.key in edges else None
         if decided is not before:

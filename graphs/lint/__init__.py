@@ -8,11 +8,11 @@ from callsheet.graphs.capabilities.taxonomy import Taxonomy, default_taxonomy
 from callsheet.graphs.dependencies import Proposal
 from callsheet.graphs.errors import Finding
 from callsheet.graphs.lint import schema_rules, text_rules
-from callsheet.graphs.lint.lint_rule import Remark, Rule, Subject, rule
+from callsheet.graphs.lint.lint_rule import LintRule, Remark, Subject, rule
 from callsheet.graphs.sources.loaded import CatalogSource
 from callsheet.graphs.sources.loading import load
 
-__all__ = ["RULES", "TRUST_RULES", "Remark", "Rule", "Subject", "lint", "rule"]
+__all__ = ["RULES", "TRUST_RULES", "LintRule", "Remark", "Subject", "lint", "rule"]
 
 TRUST_RULES = (
     text_rules.hidden_text,
@@ -44,7 +44,7 @@ RULES = (
 
 def lint(
     *sources: CatalogSource,
-    rules: Iterable[Rule] = RULES,
+    rules: Iterable[LintRule] = RULES,
     taxonomy: Taxonomy | None = None,
     proposals: Iterable[Proposal] = (),
 ) -> tuple[Finding, ...]:

@@ -36,7 +36,7 @@ Look = Callable[[Subject], Iterator[Remark]]
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LintRule:
     """A lint rule; ``about`` describes it in the documentation, ``look`` returns a remark for each violation."""
 
     name: str
@@ -50,7 +50,7 @@ class Rule:
             yield Finding(self.severity, self.name, remark.message, remark.agent, remark.tool)
 
 
-def rule(name: str, severity: Severity, about: str) -> Callable[[Look], Rule]:
+def rule(name: str, severity: Severity, about: str) -> Callable[[Look], LintRule]:
     """Decorates a check, and makes a rule of it.
 
     Examples:
@@ -60,7 +60,7 @@ def rule(name: str, severity: Severity, about: str) -> Callable[[Look], Rule]:
         ...         if len(tool.name) > 40:
         ...             yield on(tool, "has a long name: shorten it")
     """
-    return lambda look: Rule(name, severity, about, look)
+    return lambda look: LintRule(name, severity, about, look)
 
 
 def on(tool: Tool, message: str) -> Remark:
@@ -76,7 +76,7 @@ def quoted(text: str, most: int = 100) -> str:
     return repr(line)
 
 
-def listed(names: list[str], most: int = 5) -> str:
+def first_names(names: list[str], most: int = 5) -> str:
     """Returns ``a, b, c and 4 more``."""
     text = ", ".join(names[:most])
     if len(names) > most:

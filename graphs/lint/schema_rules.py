@@ -11,8 +11,8 @@ from callsheet.graphs.catalog.formats.manifests import AMBIGUOUS, UNREAD
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.errors import Severity, near_names
 from callsheet.graphs.knowledge_graph import cycle_from, cycles, dependency_edges, knowledge_graph
-from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
-from callsheet.graphs.text.json_schema import NAMED, keywords, pointed
+from callsheet.graphs.lint.lint_rule import Remark, Subject, first_names, on, quoted, rule
+from callsheet.graphs.text.json_schema import NAMED, keywords, resolve_pointer
 from callsheet.graphs.text.model_schema import model_schema
 
 
@@ -90,7 +90,7 @@ def adapted_schema(subject: Subject) -> Iterator[Remark]:
     for tool in subject.catalog.tools.values():
         changes = model_schema(tool.input_schema).changes
         if changes:
-            yield on(tool, f"has an input schema that a model is shown in another form: {listed(list(changes))}")
+            yield on(tool, f"has an input schema that a model is shown in another form: {first_names(list(changes))}")
 
 
 @rule("unresolved-reference", Severity.ERROR, "A $ref points to nothing in its own schema; no other is fetched.")
@@ -178,7 +178,7 @@ def _resolves(schema: Mapping[str, Any], reference: str) -> bool:
         names = {str(value) for key, value in keywords(schema) if key in ("$id", "$anchor", "$dynamicAnchor")}
         return (base or anchor) in names
     try:
-        pointed(reference, schema)
+        resolve_pointer(reference, schema)
     except LookupError:
         return False
     return True

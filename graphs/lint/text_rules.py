@@ -12,7 +12,7 @@ import networkx as nx
 
 from callsheet.graphs.catalog.model import SKILLS, Tool
 from callsheet.graphs.errors import Severity
-from callsheet.graphs.lint.lint_rule import Remark, Subject, listed, on, quoted, rule
+from callsheet.graphs.lint.lint_rule import Remark, Subject, first_names, on, quoted, rule
 from callsheet.graphs.text.hidden import LONGEST_TEXT, Hidden, hidden_in, shown
 from callsheet.graphs.text.unicode import strings_in
 from callsheet.graphs.text.words import split_name
@@ -56,7 +56,7 @@ def duplicate_description(subject: Subject) -> Iterator[Remark]:
                 same[text].append(tool)
         for first, *others in same.values():
             if others:
-                names = listed([tool.name for tool in others])
+                names = first_names([tool.name for tool in others])
                 yield on(first, f"has the same description as {names}: describe the difference")
 
 
@@ -79,7 +79,7 @@ def near_identical_tools(subject: Subject) -> Iterator[Remark]:
     clusters = [sorted(tools, key=position.__getitem__) for tools in nx.connected_components(pairs)]
     clusters.sort(key=lambda cluster: position[cluster[0]])
     for first, *others in clusters:
-        names = listed([tool for tool in others if owner[tool] != owner[first]])
+        names = first_names([tool for tool in others if owner[tool] != owner[first]])
         message = f"is nearly identical to {names}: distinguish them in their descriptions, or leave one out"
         yield on(subject.catalog.tool(first), message)
 
@@ -98,7 +98,7 @@ def undescribed_parameter(subject: Subject) -> Iterator[Remark]:
             if not parameter.description.strip() and parameter.name not in about:
                 undescribed.append(repr(parameter.name))
         if undescribed:
-            yield on(tool, f"does not describe these parameters: {listed(undescribed)}")
+            yield on(tool, f"does not describe these parameters: {first_names(undescribed)}")
 
 
 def _words_of(tool: Tool) -> frozenset[str]:
@@ -225,7 +225,7 @@ def source_of_many(subject: Subject) -> Iterator[Remark]:
             dependents[provider].add(user)
     for agent, others in sorted(dependents.items()):
         if len(others) >= MANY:
-            names = listed(sorted(others))
+            names = first_names(sorted(others))
             yield Remark(
                 f"its tools seem to return arguments of {len(others)} other agents ({names}): they do not count as "
                 "sources unless you trust it, or accept dependencies one by one (callsheet infer)",

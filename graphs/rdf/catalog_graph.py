@@ -17,7 +17,7 @@ from rdflib.term import Node
 from callsheet.graphs.capabilities.taxonomy import Capability
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Skill, Tool
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.export import json_text, key, key_of
+from callsheet.graphs.export import json_text, key, node_key
 from callsheet.graphs.knowledge_graph import Relation, detailed_graph, field_node
 from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.unicode import clean, encodable
@@ -114,7 +114,7 @@ def to_graph(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> 
     """
     writing = _Writing()
     graph = detailed_graph(catalog, taxonomy)
-    iris = {node: URIRef(BASE + key_of(graph, node)) for node in graph}
+    iris = {node: URIRef(BASE + node_key(graph, node)) for node in graph}
     writing.catalog(catalog, iris)
     for node, data in graph.nodes(data=True):
         match data["kind"]:

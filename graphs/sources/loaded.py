@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.catalog.labels import key_of
+from callsheet.graphs.catalog.labels import catalog_key
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
 from callsheet.graphs.storage import state_folder
@@ -117,7 +117,7 @@ class Loaded(_Details):
         return SourceCatalog(self.catalog.agents, skills=self.catalog.skills, **self.details)
 
 
-def joined(parts: Sequence[SourceCatalog]) -> SourceCatalog:
+def join_parts(parts: Sequence[SourceCatalog]) -> SourceCatalog:
     """Joins several parts to one; of mappings with the same key, the last counts."""
     whole: dict[str, Any] = {}
     empty = SourceCatalog()
@@ -175,4 +175,4 @@ def label_of(source: CatalogSource) -> str:
 
 def decisions_file(label: str) -> Path:
     """Returns the file for decisions about the dependencies of a catalog whose user names no file for them."""
-    return state_folder() / "dependencies" / f"{key_of(label)}.json"
+    return state_folder() / "dependencies" / f"{catalog_key(label)}.json"

@@ -17,7 +17,7 @@ from callsheet.graphs.catalog.formats.manifests import (
     agents_of_livemcpbench,
     from_native,
     read_json,
-    text_of,
+    text_or_empty,
 )
 from callsheet.graphs.catalog.formats.openapi_documents import is_specification, object_of
 from callsheet.graphs.catalog.formats.server_config import (
@@ -29,7 +29,7 @@ from callsheet.graphs.catalog.formats.server_config import (
 )
 from callsheet.graphs.catalog.formats.skill_folders import is_skill, is_skill_file, read_skills
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill
-from callsheet.graphs.catalog.references import resolve, resolve_skills, separated
+from callsheet.graphs.catalog.references import resolve, resolve_skills, separate_ids
 from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.sources.loaded import (
@@ -37,7 +37,7 @@ from callsheet.graphs.sources.loaded import (
     Loaded,
     SourceCatalog,
     decisions_file,
-    joined,
+    join_parts,
     label_of,
     sources_of,
 )
@@ -112,15 +112,15 @@ def load(
     catalog_labels = [label for label, part in zip(labels, parts, strict=True) if not part.dependencies]
     label = "\n".join(filter(None, catalog_labels))
     # Servers may be down or have changed: an edge to a tool of theirs that is missing is dropped, not refused.
-    lenient = set(joined(parts).connections)
+    lenient = set(join_parts(parts).connections)
     decisions = _decisions_on(catalog_labels, parts)
     if decisions is not None and decisions.is_file():
         parts.append(_part(str(decisions), _Opening()))
         # Nobody named this file, so a tool that it names may be gone from any agent.
         lenient.update(agent.id for part in parts for agent in part.agents)
 
-    whole = joined(parts)
-    agents, misnamed = separated(whole.agents, whole.skills)
+    whole = join_parts(parts)
+    agents, misnamed = separate_ids(whole.agents, whole.skills)
     agents, dangling = resolve(agents, lenient=set(whole.connections), places=whole.places)
     agents, unattached = attach(agents, whole.dependencies, lenient=lenient)
     skills, ambiguous, unresolved = resolve_skills(whole.skills, agents, whole.unresolved, whole.places)
@@ -306,7 +306,7 @@ def _folder(folder: Path, opening: _Opening) -> SourceCatalog:
         count = counted(len(files) or len(problems), "file")
         raise CatalogError(f"{folder}: none of its {count} is {what}: {problems[0].message}")
     _check_unique(parts.items())
-    return replace(joined([*parts.values()]), skills=tuple(skills), problems=tuple(problems))
+    return replace(join_parts([*parts.values()]), skills=tuple(skills), problems=tuple(problems))
 
 
 def _manifests(files: Sequence[Path], opening: _Opening, problems: list[Problem]) -> dict[str, SourceCatalog]:
@@ -354,7 +354,7 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
             # Toolkits are no agents yet: they are made as the servers of an mcp.json are.
             agents = [entry for entry in document["agents"] if not _is_toolkit(entry)]
             part = _part(from_native({**document, "agents": agents}, str(path)), opening)
-            return joined([part, _configured(configuration, path, opening)])
+            return join_parts([part, _configured(configuration, path, opening)])
         case dict() if configuration is not None:
             return _configured(configuration, path, opening)
         case list() if path.name in _TOOLLINKOS:
@@ -383,7 +383,7 @@ def _configured(document: Mapping[str, Any], path: Path, opening: _Opening) -> S
     if servers:
         pins = PinBook.of(path, opening.pins)
         parts.insert(1, _plugin("mcp")(servers, pins=pins, agreed=consented, **opening.asking))
-    return joined(parts)
+    return join_parts(parts)
 
 
 def _manifest(document: Any, path: Path) -> SourceCatalog:
@@ -401,7 +401,7 @@ def _manifest(document: Any, path: Path) -> SourceCatalog:
             raise CatalogError(f"{path}: not a catalog: expected 'mcpServers' (or 'servers'), {forms}")
     if not name.strip():
         raise CatalogError(f"{path}: the agent's name is empty: give it one")
-    texts = {"description": text_of(description), "instructions": text_of(instructions)}
+    texts = {"description": text_or_empty(description), "instructions": text_or_empty(instructions)}
     agent, problems = agent_from_listing(name, tools, **texts)
     return SourceCatalog((agent,), problems=problems)
 

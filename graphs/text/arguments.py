@@ -17,7 +17,7 @@ def check_type(value: object, kind: type, name: str) -> None:
         raise SettingsError(f"{name} must be {kind.__name__}(...), not {type(value).__name__}")
 
 
-def listed(texts: str | Iterable[str]) -> tuple[str, ...]:
+def as_texts(texts: str | Iterable[str]) -> tuple[str, ...]:
     """Returns the texts; a single text counts as one, not as its characters."""
     return (texts,) if isinstance(texts, str) else tuple(texts)
 

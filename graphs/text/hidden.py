@@ -96,7 +96,7 @@ def escaped(text: str) -> str:
     return _HIDDEN.sub(lambda match: _visible(match) or match.group().encode("unicode_escape").decode(), text)
 
 
-def one_line(text: str) -> str:
+def escaped_line(text: str) -> str:
     """Returns ``escaped`` with escaped line breaks too, so that the text cannot imitate a line of our output."""
     return _BREAKS.sub(lambda match: match.group().encode("unicode_escape").decode(), escaped(text))
 

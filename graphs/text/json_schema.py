@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from callsheet.graphs.text.hidden import LONGEST_TEXT, hidden_in, one_line, shown
+from callsheet.graphs.text.hidden import LONGEST_TEXT, escaped_line, hidden_in, shown
 from callsheet.graphs.text.unicode import strings_in
 
 JsonObject: TypeAlias = dict[str, Any]
@@ -38,7 +38,7 @@ def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
             yield from keywords(value)
 
 
-def pointed(reference: object, whole: Any) -> Any:
+def resolve_pointer(reference: object, whole: Any) -> Any:
     """Returns what a reference within a document points to.
 
     Source: JSON Pointer, RFC 6901.
@@ -92,11 +92,11 @@ def _in_lines(value: Any, key: str = "") -> Any:
         case str() if key in _LABELS:
             return " ".join(value.split())
         case dict() if key in NAMED:
-            return {name: _in_lines(part) for name, part in value.items() if one_line(name) == name}
+            return {name: _in_lines(part) for name, part in value.items() if escaped_line(name) == name}
         case dict():
             return {name: _in_lines(item, name) for name, item in value.items()}
         case list() if key == "enum":
-            return [_in_lines(item, key) for item in value if one_line(str(item)) == str(item)]
+            return [_in_lines(item, key) for item in value if escaped_line(str(item)) == str(item)]
         case list():
             return [_in_lines(item, key) for item in value]
         case _:
@@ -216,7 +216,7 @@ def _forms(schema: Any, root: Mapping[str, Any], depth: int = 0) -> Iterator[Map
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference != "#":
         with suppress(LookupError):
-            yield from _forms(pointed(reference, root), root, depth + 1)
+            yield from _forms(resolve_pointer(reference, root), root, depth + 1)
     for key in _ALTERNATIVES:
         parts = schema.get(key)
         if isinstance(parts, list):

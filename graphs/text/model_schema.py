@@ -23,7 +23,7 @@ from itertools import count
 from typing import Any
 
 from callsheet.graphs.text.hidden import shown
-from callsheet.graphs.text.json_schema import NAMED, JsonObject, keywords, pointed, shown_schema
+from callsheet.graphs.text.json_schema import NAMED, JsonObject, keywords, resolve_pointer, shown_schema
 from callsheet.graphs.text.unicode import DEEPEST
 
 _KNOWN = 4_096
@@ -129,8 +129,8 @@ def model_schema(schema: Mapping[str, Any]) -> ModelSchema:
 @lru_cache(maxsize=_KNOWN)
 def _model_schema(schema: str) -> ModelSchema:
     original = shown_schema(json.loads(schema))
-    whole = inlined(original)
-    new_names = names_of(original)
+    whole = inline_references(original)
+    new_names = property_names(original)
     changing = _Changing(new_names, original)
     root, forms = changing.root(whole)
     plain = root
@@ -365,7 +365,7 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
     return list({json.dumps(value, sort_keys=True): value for value in values}.values())
 
 
-def names_of(schema: Mapping[str, Any]) -> dict[str, str]:
+def property_names(schema: Mapping[str, Any]) -> dict[str, str]:
     """Returns name of a property -> a unique name that every provider takes, for the names that none takes."""
     own: dict[str, None] = {}  # in order, without duplicates
     for key, value in keywords(schema):
@@ -426,7 +426,7 @@ def _quoted(value: Any) -> str:
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
 
 
-def inlined(schema: Mapping[str, Any]) -> JsonObject:
+def inline_references(schema: Mapping[str, Any]) -> JsonObject:
     """Returns the schema with what its references point to in their place.
 
     A reference in a cycle, or to nothing, allows any value; so do all if the result had more than 10,000 parts, or more
@@ -442,7 +442,7 @@ def inlined(schema: Mapping[str, Any]) -> JsonObject:
                 target: Any = {}
                 if reference not in path:
                     with suppress(LookupError):
-                        target = follow(pointed(reference, schema), (*path, reference), depth + 1)
+                        target = follow(resolve_pointer(reference, schema), (*path, reference), depth + 1)
                 return {**_object(target), **follow(beside, path, depth + 1)}
             case dict():
                 return {key: follow(item, path, depth + 1) for key, item in value.items()}

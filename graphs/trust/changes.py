@@ -12,7 +12,7 @@ from typing import Any
 
 from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.errors import Finding, Severity
-from callsheet.graphs.text.hidden import escaped, one_line
+from callsheet.graphs.text.hidden import escaped, escaped_line
 from callsheet.graphs.trust.pins import Change
 
 _SENTENCE = re.compile(r"(?<=[.!?。])\s+")
@@ -85,7 +85,7 @@ def _lines(value: Mapping[str, Any] | None) -> Iterator[str]:
         else:
             text = json.dumps(item, ensure_ascii=False, indent=2, sort_keys=True)
         first, *rest = escaped(text).split("\n")
-        yield f"{one_line(key)}: {first}"
+        yield f"{escaped_line(key)}: {first}"
         for line in rest:
             yield f"  {line}"
 
@@ -140,9 +140,9 @@ _LATER = {
 _SEVERITY = {"removed": Severity.INFO, "about": Severity.WARNING, "new": Severity.WARNING}
 
 
-def told(change: Change) -> str:
+def describe_change(change: Change) -> str:
     """Returns a change in one line."""
-    return f"{one_line(change.id)} {_described(change)}"
+    return f"{escaped_line(change.id)} {_described(change)}"
 
 
 def _described(change: Change) -> str:
@@ -157,9 +157,9 @@ def news_of(changes: Sequence[Change]) -> str:
         tools_by_kind = dict[str, list[str]]()
         for change in group:
             kind = "changed" if change.kind == "changed" else "new"
-            tools_by_kind.setdefault(kind, []).append(one_line(change.tool))
+            tools_by_kind.setdefault(kind, []).append(escaped_line(change.tool))
         named = "; ".join(f"{kind}: {_names(tools)}" for kind, tools in sorted(tools_by_kind.items()))
-        lines.append(f"{one_line(agent)} listed other tools than were accepted ({named}): {_cure(agent)}")
+        lines.append(f"{escaped_line(agent)} listed other tools than were accepted ({named}): {_cure(agent)}")
     return "\n".join(lines)
 
 
@@ -192,7 +192,7 @@ def findings_of(changes: Sequence[Change]) -> tuple[Finding, ...]:
 
 def _group_summary(group: Sequence[Change]) -> str:
     change = group[0]  # all of one kind
-    named = _names([one_line(item.tool) for item in group if item.tool])
+    named = _names([escaped_line(item.tool) for item in group if item.tool])
     description = _described(change)
     if len(group) > 1:
         description = description.replace("is ", "are ", 1).replace("was ", "were ", 1)
@@ -200,4 +200,4 @@ def _group_summary(group: Sequence[Change]) -> str:
 
 
 def _cure(agent: str) -> str:
-    return f"review it with `callsheet approve {one_line(agent)}`"
+    return f"review it with `callsheet approve {escaped_line(agent)}`"

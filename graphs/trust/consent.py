@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Literal
 
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
-from callsheet.graphs.catalog.labels import key_of
+from callsheet.graphs.catalog.labels import catalog_key
 from callsheet.graphs.catalog.model import Catalog, Record, Tool
 from callsheet.graphs.errors import TrustError
 from callsheet.graphs.storage import StoredFile, StoreError, state_file, yes_from_environment
-from callsheet.graphs.text.hidden import one_line
+from callsheet.graphs.text.hidden import escaped_line
 from callsheet.graphs.trust.harm import harm_of
 from callsheet.graphs.trust.pins import digest, server_identity
 from callsheet.graphs.trust.variables import given_by
@@ -73,7 +73,7 @@ class Start:
         folder = f"  (in {self.folder})" if self.folder else ""
         names = f"  with {', '.join(self.names)}" if self.names else ""
         grants = "".join(f"; {grant}" for grant in self.grants)
-        return one_line(f"{self.agent}: {self.line}{folder}{names}{grants}")
+        return escaped_line(f"{self.agent}: {self.line}{folder}{names}{grants}")
 
 
 def starts_of(servers: Mapping[str, ServerConfig]) -> tuple[Start, ...]:
@@ -155,7 +155,7 @@ class Agreements:
         return frozenset(map(str, content)) if isinstance(content, list) else frozenset()
 
     def add(self, agreed: Iterable[Start | str]) -> None:
-        """Stores consent to these starts, or these digests of ``believed``."""
+        """Stores consent to these starts, or these digests of ``belief_digest``."""
         digests = {one.digest if isinstance(one, Start) else one for one in agreed}
         self._change(lambda known: known | digests)
 
@@ -172,7 +172,7 @@ class Agreements:
             return len(after) - len(before)
 
 
-def believed(server: ServerConfig, *, yes: bool = True) -> str:
+def belief_digest(server: ServerConfig, *, yes: bool = True) -> str:
     """Returns SHA-256 of a person's answer whether a server is believed which of its tools only read."""
     return digest(["reads", yes, server_identity(server)])
 
@@ -207,7 +207,7 @@ def with_trust(servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
     known = Agreements().known()
     return {
         name: server.model_copy(update={"callsheet": server.callsheet.model_copy(update={"trusted": True})})
-        if server.transport in _MARKING and believed(server) in known
+        if server.transport in _MARKING and belief_digest(server) in known
         else server
         for name, server in servers.items()
     }
@@ -291,7 +291,7 @@ class StandingApprovals:
     @cached_property
     def file(self) -> StoredFile:
         """Their file, in the shared store or else in the user's data folder."""
-        return state_file(f"allowed/{key_of(self.label)}.json")
+        return state_file(f"allowed/{catalog_key(self.label)}.json")
 
     def entries(self) -> tuple[StandingApproval, ...]:
         """Returns those of all users, in the order in which they were given.

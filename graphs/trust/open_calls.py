@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
-from callsheet.graphs.catalog.labels import key_of
+from callsheet.graphs.catalog.labels import catalog_key
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.errors import TrustError, UnknownNameError
 from callsheet.graphs.process_identity import ProcessIdentity
@@ -114,7 +114,7 @@ class CallLedger:
     @cached_property
     def file(self) -> StoredFile:
         """Its file, in the shared store or else in the user's data folder."""
-        return state_file(f"calls/{key_of(self.label)}.json")
+        return state_file(f"calls/{catalog_key(self.label)}.json")
 
     def entries(self) -> tuple[OpenCall, ...]:
         """Returns those of all users, running and settled ones included, in the order in which they were sent."""

@@ -20,9 +20,9 @@ from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.errors import CatalogError, TrustError
 from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
 from callsheet.graphs.text.credentials import masked
-from callsheet.graphs.text.hidden import Hidden, hidden_in, one_line
+from callsheet.graphs.text.hidden import Hidden, escaped_line, hidden_in
 from callsheet.graphs.text.unicode import strings_in
-from callsheet.graphs.trust.variables import covered, given_by
+from callsheet.graphs.trust.variables import covered_names, given_by
 
 ChangeKind = Literal["new", "suspect", "changed", "removed", "command", "about"]
 _HIDDEN = frozenset({Hidden.TAG, Hidden.BIDI, Hidden.CONTROL})
@@ -143,7 +143,7 @@ def digests(entries: Sequence[Any]) -> dict[str, str]:
     return {name: digest(definition) for name, definition in Entries.of(entries).tools.items()}
 
 
-def pinned(listed: Listed, place: int = 0) -> ServerPin:
+def first_pins(listed: Listed, place: int = 0) -> ServerPin:
     """Returns the pins of a new server: everything is accepted, except what has hidden characters."""
     definitions = Entries.of(listed.entries).tools
     stored = sum(len(json.dumps(definition)) for definition in definitions.values()) <= _LARGEST_SERVER
@@ -167,7 +167,7 @@ def hides_text(value: Any) -> bool:
 
 def _suspect_tool(name: str, definition: Mapping[str, Any]) -> bool:
     """Returns whether a definition hides text, or its name imitates a line of our output or another name."""
-    return not name.isprintable() or one_line(name) != name or hides_text(definition)
+    return not name.isprintable() or escaped_line(name) != name or hides_text(definition)
 
 
 def pin_of(definition: Mapping[str, Any], *, stored: bool = True) -> Pin:
@@ -287,7 +287,7 @@ def server_identity(server: ServerConfig) -> str:
     }
     if server.openapi:
         identity |= {"openapi": server.openapi, "tag": server.tag}
-    identity.update(covered(server))
+    identity.update(covered_names(server))
     return digest(identity)
 
 
@@ -349,7 +349,7 @@ class PinBook:
                 # Another process may have pinned them in the meantime: its pins stand.
                 known = self.servers()
                 place = 1 + max((server.place for server in known.values()), default=0)
-                pins = {**{name: pinned(listings[name], place) for name in new}, **known}
+                pins = {**{name: first_pins(listings[name], place) for name in new}, **known}
                 self._write(pins)
         admitted = dict[str, Admitted]()
         for name, listed in listings.items():
@@ -368,12 +368,12 @@ class PinBook:
             for change in changes:
                 if change.agent not in pins:
                     raise TrustError(
-                        f"{one_line(change.id)}: {self.file} no longer has pins of this server, so nothing was "
+                        f"{escaped_line(change.id)}: {self.file} no longer has pins of this server, so nothing was "
                         "accepted: restore the file, or list the server again"
                     )
                 if _standing(pins[change.agent], change) not in (change.pinned, change.sha256):
                     raise TrustError(
-                        f"{one_line(change.id)}: something else was accepted since this was shown: look again"
+                        f"{escaped_line(change.id)}: something else was accepted since this was shown: look again"
                     )
                 pins[change.agent] = _accepted(pins[change.agent], change)
             self._write(pins)

@@ -199,13 +199,13 @@ def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
     skills = [skill for skill in catalog.skills if allowed(Tool(agent=SKILLS, name=skill.name))]
     if len(granted) == len(catalog.tools) and not forbidden and len(skills) == len(catalog.skills):
         return View(catalog, frozenset(granted), frozenset())
-    from callsheet.graphs.knowledge_graph import knowledge_graph, requiring, restricted
+    from callsheet.graphs.knowledge_graph import knowledge_graph, requiring, restrict_graph
 
     blocked = requiring(knowledge_graph(catalog), catalog.tools.keys() - granted) & granted
     visible = frozenset(granted - blocked)
     agents = tuple(_visible_agents(catalog, visible, forbidden))
     visible_skills = tuple(_visible_skills(skills, visible))
-    part = restricted(Catalog(agents=agents, skills=visible_skills), catalog)
+    part = restrict_graph(Catalog(agents=agents, skills=visible_skills), catalog)
     return View(part, visible, frozenset(blocked))
 
 

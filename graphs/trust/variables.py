@@ -64,7 +64,7 @@ def given_by(server: ServerConfig) -> tuple[Given, ...]:
     return tuple(variables)
 
 
-def covered(server: ServerConfig) -> Mapping[str, object]:
+def covered_names(server: ServerConfig) -> Mapping[str, object]:
     """Returns what of the variables and headers is part of a server's identity beside their names; empty if nothing."""
     parts = [given.covered for given in given_by(server) if given.value is not None or given.reads]
     return {"given": parts} if parts else {}

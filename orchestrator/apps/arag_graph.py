@@ -23,12 +23,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents import ModelError, chat_model
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
-from callsheet.agents.models.chat_models import answered, check_model
+from callsheet.agents.models.chat_models import check_model, model_answer
 from callsheet.agents.servers.catalogs.python_objects import part_of_tools
 from callsheet.agents.servers.in_process import APP, TOOL_MODEL
 from callsheet.graphs import CallsheetError, SourceCatalog
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.sources.loaded import joined
+from callsheet.graphs.sources.loaded import join_parts
 from callsheet.graphs.text.arguments import bounded, check_type
 from callsheet.graphs.text.messages import error_lines
 from callsheet.graphs.text.regex import linear
@@ -186,7 +186,7 @@ class ReaderNodes:
             if model is None:
                 reply = await asyncio.to_thread(self._quoted, state, forced=over)
             else:
-                reply = await asked(model, messages, [] if over else self._tools(state), self.prompts)
+                reply = await next_message(model, messages, [] if over else self._tools(state), self.prompts)
         except ModelError as error:
             quotes = await asyncio.to_thread(self._quoted, state, forced=True)
             reply = quotes.model_copy(update={"content": f"{quotes.text}\n({error})"})
@@ -208,7 +208,7 @@ class ReaderNodes:
         last = state["messages"][-1]
         index = self.library.index(Path(state["folder"]))
         read = [chunk for chunk in state.get("read") or {} if index.chunk(chunk) is not None]
-        said, cited, dropped = checked(last.text, read)
+        said, cited, dropped = check_citations(last.text, read)
         text = said or "The model gave no answer."
         citations = cited
         nothing_found = last.additional_kwargs.get("arag", {}).get("answered") is False
@@ -243,18 +243,18 @@ class ReaderNodes:
         return AIMessage(text, additional_kwargs={"arag": {"answered": bool(found)}})
 
 
-async def asked(
+async def next_message(
     model: BaseChatModel, messages: Sequence[AnyMessage], tools: Sequence[BaseTool], prompts: ReaderPrompts
 ) -> AIMessage:
     """The model's next message: one call, or the answer. Without tools, or if it is empty, it is told to answer now."""
     told = [SystemMessage(prompts.system), *messages]
     empty = None
     if tools:
-        message = empty = _one_call(await answered(model.bind_tools(tools).ainvoke(told)), tools)
+        message = empty = _one_call(await model_answer(model.bind_tools(tools).ainvoke(told)), tools)
         if message.tool_calls or message.text.strip():
             return message
     asked_now = HumanMessage(prompts.forced.replace("{question}", _question(messages)))
-    forced = _one_call(await answered(model.ainvoke([*told, asked_now])), ())
+    forced = _one_call(await model_answer(model.ainvoke([*told, asked_now])), ())
     return with_usage_of(forced, empty) if empty else forced
 
 
@@ -272,7 +272,7 @@ def ran(call: Mapping[str, Any], tools: Sequence[BaseTool]) -> ToolMessage:
     return answer
 
 
-def checked(text: str, read: Collection[str]) -> tuple[str, list[str], list[str]]:
+def check_citations(text: str, read: Collection[str]) -> tuple[str, list[str], list[str]]:
     """Returns an answer without citations of chunks that were not read, its other citations, and those that it lost."""
     dropped: list[str] = []
 
@@ -344,7 +344,7 @@ def load_folders(config: Mapping[str, ServerConfig]) -> SourceCatalog:
         about = Overview(folder.description.rstrip(".") or seen.topics, seen.terms)
         tool = document_tool(name, about, library, environment.model)
         parts.append(part_of_tools(name, [tool], folder.documents, f"Documents: {about.topics}."))
-    return joined(parts)
+    return join_parts(parts)
 
 
 def document_tool(name: str, about: Overview, library: Library, model: str | None = None) -> BaseTool:

@@ -18,22 +18,22 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from callsheet.agents.approval.supervised_call import NOBODY
-from callsheet.agents.calls.review import decided, flat
+from callsheet.agents.calls.review import decision_on, flat
 from callsheet.orchestrator.run.run_context import sync_and_async
 from callsheet.orchestrator.run.settings import Settings
-from callsheet.orchestrator.state import text_of
+from callsheet.orchestrator.state import input_text
 
 _AUTH = "langgraph_auth"
 Supervisor = CompiledStateGraph[Any, Any, Any, Any]
 
 
-class Question(TypedDict):
+class AskInput(TypedDict):
     """Input of the app."""
 
     question: Annotated[str, Field(description="A question, or a request of several steps, in plain words.")]
 
 
-class Answer(TypedDict):
+class AskOutput(TypedDict):
     """Output of the app.
 
     Attributes:
@@ -45,11 +45,11 @@ class Answer(TypedDict):
     steps: list[dict[str, Any]]
 
 
-class AskState(Question, Answer):
+class AskState(AskInput, AskOutput):
     """State of the app."""
 
 
-def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Question, Answer]:
+def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, AskInput, AskOutput]:
     """Returns the supervisor with small schemas, for MCP clients and scripts.
 
     Each question is independent. Nobody can be asked: a call that needs approval is not made, and the answer says so.
@@ -57,16 +57,16 @@ def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Que
     Args:
         supervisor: ``create_supervisor(...)``, compiled without a checkpointer.
     """
-    workflow = StateGraph(AskState, context_schema=Settings, input_schema=Question, output_schema=Answer)
+    workflow = StateGraph(AskState, context_schema=Settings, input_schema=AskInput, output_schema=AskOutput)
     workflow.add_node("supervisor", sync_and_async(_answered, "supervisor", supervisor))
     workflow.add_edge(START, "supervisor")
     workflow.add_edge("supervisor", END)
     return workflow
 
 
-async def _answered(state: Question, supervisor: Supervisor) -> Answer:
+async def _answered(state: AskInput, supervisor: Supervisor) -> AskOutput:
     """Runs the supervisor in a thread of its own, which is not kept; pending questions are refused."""
-    request = HumanMessage(text_of(state, "question"))
+    request = HumanMessage(input_text(state, "question"))
     runtime = get_runtime(Settings)
     app = supervisor.copy({"checkpointer": InMemorySaver(), "store": runtime.store})
     ours = get_config().get("configurable", {})
@@ -74,7 +74,7 @@ async def _answered(state: Question, supervisor: Supervisor) -> Answer:
     config: RunnableConfig = {"configurable": {**user, "thread_id": uuid.uuid4().hex}}
     found = await app.ainvoke({"messages": [request]}, config, context=runtime.context)
     while asked := [q for q in found.get("__interrupt__", ()) if "reject" in flat(q.value).get("decisions", ())]:
-        refusals = {question.id: decided("reject", question.value, message=NOBODY) for question in asked}
+        refusals = {question.id: decision_on("reject", question.value, message=NOBODY) for question in asked}
         found = await app.ainvoke(Command(resume=refusals), config, context=runtime.context)
     waiting = "; ".join(str(one.value) for one in found.get("__interrupt__", ()))
     answer = f"Not finished: an agent asks a person; {NOBODY}: {waiting}" if waiting else found["messages"][-1].text

@@ -44,7 +44,7 @@ class Grade(NamedTuple):
     detail: str = ""
 
 
-def graded(query: LabelledQuery, attempt: Attempt) -> Grade:
+def grade_attempt(query: LabelledQuery, attempt: Attempt) -> Grade:
     """Grades an attempt: right if every labelled tool was called with valid arguments, in any order.
 
     If arguments are labelled, those of the call must agree with them.
@@ -193,7 +193,7 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
     return bootstrap_interval(values) if values else (0.0, 0.0)
 
 
-def sampled(queries: Sequence[LabelledQuery], count: int | None) -> tuple[LabelledQuery, ...]:
+def sample_queries(queries: Sequence[LabelledQuery], count: int | None) -> tuple[LabelledQuery, ...]:
     """Returns the queries with labelled tools, or ``count`` of them: the same ones whatever the order of the file.
 
     Raises:
@@ -202,12 +202,12 @@ def sampled(queries: Sequence[LabelledQuery], count: int | None) -> tuple[Labell
     labelled = [query for query in queries if query.tools]
     if not labelled:
         raise SettingsError('no query has "tools": an evaluation with a model needs labelled tools')
-    by_hash = sorted(labelled, key=lambda query: digest(query.id, query.query))
+    by_hash = sorted(labelled, key=lambda query: digest_of_parts(query.id, query.query))
     sample = {query.id for query in by_hash[:count]}
     return tuple(query for query in labelled if query.id in sample)
 
 
-def digest(*parts: Any) -> str:
+def digest_of_parts(*parts: Any) -> str:
     """Returns the SHA-256 of JSON values, in hexadecimal."""
     return sha256(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
@@ -252,7 +252,7 @@ async def evaluate_arms(
     async def attempt_of(query: LabelledQuery, arm: str) -> Attempt | None:
         """Returns the stored attempt, or makes it; None if the limit of costs is reached."""
         nonlocal spent, stopped
-        file = folder / f"{digest(model, arm, query.query, *key)}.json"
+        file = folder / f"{digest_of_parts(model, arm, query.query, *key)}.json"
         # A file that is missing, or was cut while it was written, is no attempt: it is made again.
         with suppress(OSError, ValueError):
             return Attempt.model_validate_json(file.read_bytes())
@@ -272,7 +272,7 @@ async def evaluate_arms(
         done += 1
         if progress:
             progress(done, len(pairs))
-        return Graded(query, attempt, graded(query, attempt)) if attempt else None
+        return Graded(query, attempt, grade_attempt(query, attempt)) if attempt else None
 
     cases = await asyncio.gather(*(case_of(query, arm) for query, arm in pairs))
     results = []

@@ -20,10 +20,16 @@ from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.messages import counted
 from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.cli import output
-from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, described, has_terminal, leave_inputs
+from callsheet.orchestrator.cli.approval_prompt import (
+    approve_all,
+    ask_person,
+    has_terminal,
+    leave_inputs,
+    plain_questions,
+)
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
-    check_model,
+    check_model_name,
     common,
     decision_option,
     run_options,
@@ -93,8 +99,8 @@ def ask(
 
     _check_request(query, resume=resume)
     began = time.monotonic()
-    check_model(of_run["model"])
-    check_model(of_run["decision_model"])
+    check_model_name(of_run["model"])
+    check_model_name(of_run["decision_model"])
     loaded = options.open()
     threads = Threads.of(loaded)
     thread = _thread_of(threads, thread, resume=resume)
@@ -185,7 +191,7 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
         asked: dict[str, Any] = {}
         while True:
             with show.working() if show else nullcontext():
-                ran = runner.run(run(workflow, threads, thread, given, show.event if show else lambda _: None))
+                ran = runner.run(run_workflow(workflow, threads, thread, given, show.event if show else lambda _: None))
             if len(asked) < len(left):  # some were left for later: the rest is done, and nothing is asked again
                 return ran
             answers = approve_all(ran.waiting) if approval == "never" else {}
@@ -199,7 +205,7 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
             given = Command(resume=answers)
 
 
-async def run(
+async def run_workflow(
     workflow: StateGraph[Any, Any, Any, Any],
     threads: Threads,
     thread: str,
@@ -279,6 +285,6 @@ def _report(ran: RunResult, thread: str, again: str, seconds: float) -> dict[str
         "usage": ran.state.get("usage", {}),
         "revisions": ran.state.get("revisions", []),
         "thread": thread,
-        "waiting": described(ran.waiting),
+        "waiting": plain_questions(ran.waiting),
         "seconds": round(seconds, 3),
     }

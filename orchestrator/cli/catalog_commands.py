@@ -16,6 +16,7 @@ from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
+    allowed_catalog,
     catalog_options,
     common,
     decision_option,
@@ -26,7 +27,6 @@ from callsheet.orchestrator.cli.shared_options import (
     save,
     size_options,
     taxonomy_option,
-    visible,
 )
 
 if TYPE_CHECKING:
@@ -192,15 +192,17 @@ def infer(options: CatalogOptions, file: Path | None, least: float) -> int:
       callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
     """
     from callsheet.graphs.dependencies import ObservationLog, merge_proposals, read_dependencies, write_dependencies
-    from callsheet.graphs.storage import locked
+    from callsheet.graphs.storage import file_lock
     from callsheet.retrievers.inference import infer_dependencies
 
     if file and not file.parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent}: create it first", param_hint="--output")
-    found: Sequence[Proposal] = infer_dependencies(visible(options.open()), least=least, seen=ObservationLog().read())
+    found: Sequence[Proposal] = infer_dependencies(
+        allowed_catalog(options.open()), least=least, seen=ObservationLog().read()
+    )
     merged = merge_proposals((), found)
     if file:
-        with locked(file):
+        with file_lock(file):
             merged = merge_proposals(read_dependencies(file) if file.exists() else (), found)
             write_dependencies(merged, file)
     content = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
@@ -226,7 +228,7 @@ def capabilities(options: CatalogOptions, file: Path | None, taxonomy: Taxonomy 
     loaded = options.open()
     found = options.retriever(loaded, taxonomy=taxonomy).capabilities()
     if file:
-        save(file, dump(with_capabilities(visible(loaded), found)) + "\n")
+        save(file, dump(with_capabilities(allowed_catalog(loaded), found)) + "\n")
         click.echo(f"the catalog with its capabilities is in {file}", err=True)
     report(
         {**found.to_dict(), "path": str(file or "")}, lambda: output.show_assignments(found), as_json=options.as_json
@@ -271,17 +273,24 @@ def graph(options: CatalogOptions, node: str, end: str | None, mermaid: bool) ->
       callsheet graph travel/plan_trip --to maps --catalog manifests/ --json
     """
     from callsheet.graphs.export import MOST_TOOLS, edges_to_mermaid
-    from callsheet.graphs.knowledge_graph import detailed_graph, edge_line, edge_values, edges_at, named, shortest_path
+    from callsheet.graphs.knowledge_graph import (
+        detailed_graph,
+        edge_line,
+        edge_values,
+        edges_at,
+        find_node,
+        shortest_path,
+    )
     from callsheet.retrievers.inference import with_inferred
 
     loaded = options.open()
-    whole = detailed_graph(with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted))
-    start = named(whole, node)
+    whole = detailed_graph(with_inferred(allowed_catalog(loaded), rejected=loaded.rejected, trusted=loaded.trusted))
+    start = find_node(whole, node)
     content: dict[str, Any] = {"node": node}
     tools: list[str] = []
     if end:
         content["to"] = end
-        edges = shortest_path(whole, start, named(whole, end))
+        edges = shortest_path(whole, start, find_node(whole, end))
         without = f"there is no path from {node} to {end}"
     else:
         tools = [tool.id for tool in loaded.catalog.tools.values() if tool.agent == start]

@@ -12,7 +12,7 @@ from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.messages import counted
 from callsheet.orchestrator.cli.shared_options import (
     Command,
-    check_model,
+    check_model_name,
     env,
     index_options,
     json_option,
@@ -83,7 +83,7 @@ def ask_command(
     if not question.strip():
         raise click.UsageError("the question is empty: say what you want to know")
     began = time.monotonic()
-    check_model(model)
+    check_model_name(model)
     _opened(folder, place, embeddings)
 
     from callsheet.orchestrator.apps.arag_graph import create_arag

@@ -15,7 +15,7 @@ from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.shared_options import (
     FILE,
     CatalogOptions,
-    check_model,
+    check_model_name,
     common,
     methods_option,
     model_option,
@@ -94,7 +94,7 @@ def _evaluate_retrieval(
 ) -> int:
     """Measures the retriever, and each method beside it; returns the exit status."""
     from callsheet.retrievers import evaluate, metric_names, read_queries
-    from callsheet.retrievers.evaluation.evaluator import rounded
+    from callsheet.retrievers.evaluation.evaluator import round_numbers
     from callsheet.retrievers.selection.select_settings import OURS
 
     names = metric_names(agents, tools)
@@ -120,7 +120,7 @@ def _evaluate_retrieval(
     if evaluations:
         plain["methods"] = [_method_row(name, other) for name, other in evaluations.items()]
     report(
-        rounded(plain),
+        round_numbers(plain),
         lambda: output.show_evaluation(evaluation, catalog=loaded.catalog, methods=evaluations),
         as_json=options.as_json,
     )
@@ -160,21 +160,21 @@ def _evaluate_model(
     from callsheet.agents import chat_model
     from callsheet.agents.calls.token_usage import price_of
     from callsheet.graphs.storage import cache_folder
-    from callsheet.orchestrator.apps.model_arms import DEFAULT_ARMS, Arms, recorded
-    from callsheet.orchestrator.apps.model_evaluation import digest, evaluate_arms, sampled
+    from callsheet.orchestrator.apps.model_arms import DEFAULT_ARMS, Arms, record_only
+    from callsheet.orchestrator.apps.model_evaluation import digest_of_parts, evaluate_arms, sample_queries
     from callsheet.retrievers import read_queries
 
     names = _listed(arms) if arms else list(DEFAULT_ARMS)
     metrics = [f"{name}.success" for name in names]
     gates = _gates(demands, metrics, f"with --model there are {', '.join(metrics)}")
     price = price_of(model, prices)
-    check_model(model)
+    check_model_name(model)
     if max_cost is not None and price is None:
         raise SettingsError("--max-cost needs the price of the model: give --prices FILE")
     loaded = options.open()
     retriever = options.retriever(loaded, k=agents)
-    sample_of = sampled(read_queries(queries, loaded.catalog), sample)
-    makes = Arms(recorded(loaded), retriever, chat_model(model), tools=tools)
+    sample_of = sample_queries(read_queries(queries, loaded.catalog), sample)
+    makes = Arms(record_only(loaded), retriever, chat_model(model), tools=tools)
     with progress_bar("Asking the model") as progress:
         evaluation = asyncio.run(
             evaluate_arms(
@@ -182,7 +182,7 @@ def _evaluate_model(
                 sample_of,
                 model=model,
                 folder=cache_folder() / "model-evaluations",
-                key=(digest(retriever.catalog.model_dump(mode="json")), agents, tools),
+                key=(digest_of_parts(retriever.catalog.model_dump(mode="json")), agents, tools),
                 concurrency=concurrency,
                 price=price,
                 max_cost=max_cost,

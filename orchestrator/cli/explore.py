@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from callsheet.orchestrator.cli.browser import open_privately
-from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model, common, run_options
+from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model_name, common, run_options
 from callsheet.orchestrator.run.process.environment import Environment
 
 
@@ -39,12 +39,12 @@ def explore(options: CatalogOptions, port: int, user: str, *, no_browser: bool, 
     from callsheet.orchestrator.run.settings import Settings
     from callsheet.orchestrator.run.threads import Threads, sweep_threads
     from callsheet.orchestrator.server import Site, create_explorer
-    from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve
+    from callsheet.orchestrator.server.listener import LOOPBACK, listening, serve_app
     from callsheet.orchestrator.server.runs.local_backend import LocalBackend
     from callsheet.orchestrator.server.runs.runs import Runs
     from callsheet.orchestrator.supervisor import create_supervisor
 
-    check_model(of_run["model"])
+    check_model_name(of_run["model"])
     with listening(port) as listener:
         loaded = options.open()
         whole = options.retriever(loaded)
@@ -74,7 +74,7 @@ def explore(options: CatalogOptions, port: int, user: str, *, no_browser: bool, 
             if not no_browser:
                 open_privately(url)
         try:
-            serve(app, listener)
+            serve_app(app, listener)
         finally:
             registry.close()
     return 0

@@ -27,7 +27,7 @@ from callsheet.orchestrator.cli.shared_options import (
     approval_option,
     catalog_option,
     catalogs_of,
-    check_model,
+    check_model_name,
     common,
     env,
     json_option,
@@ -91,7 +91,7 @@ def mcp(
         return 0
     if not http and (tokens or issuer or url):
         raise click.UsageError("--tokens, --issuer and --url need --http")
-    check_model(model if ask else None)
+    check_model_name(model if ask else None)
     verifier = _verifier(tokens, issuer, url) if http else None
     with redirect_stdout(sys.stderr):  # a module of the catalog may print; standard output is the protocol's
         loaded = _opened(options)
@@ -185,7 +185,7 @@ def _serve_http(
     served: GatewayServer, tokens: TokenVerifier | None, host: str, port: int, url: str | None, issuer: str | None
 ) -> None:
     from callsheet.orchestrator.server.gateway.serving import PATH, check_reach, http_app
-    from callsheet.orchestrator.server.listener import listening, serve
+    from callsheet.orchestrator.server.listener import listening, serve_app
 
     check_reach(host, tokens)
     environment = Environment()
@@ -194,7 +194,7 @@ def _serve_http(
         known = {"hosts": environment.hosts, "origins": environment.origins}
         app = http_app(served, url=url or own, tokens=tokens, issuer=issuer, **known)
         click.echo(f"{own}  (Ctrl-C stops it)", err=True)
-        serve(app, listener)
+        serve_app(app, listener)
 
 
 _FILES = {

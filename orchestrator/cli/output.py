@@ -62,12 +62,12 @@ def number(header: str = "") -> Column:
     return Column(header, justify="right")
 
 
-def folded(header: str = "", style: str = "cyan") -> Column:
+def folded_column(header: str = "", style: str = "cyan") -> Column:
     """Returns a column whose long texts take several lines."""
     return Column(header, style=style, overflow="fold")
 
 
-def one_line(text: str, most: int) -> str:
+def cut_line(text: str, most: int) -> str:
     """Returns a text in one line of at most ``most`` characters."""
     return line if len(line := " ".join(text.split())) <= most else f"{line[: most - 1]}…"
 
@@ -95,7 +95,7 @@ def show_findings(findings: Sequence[Finding], catalog: Catalog, *, everything: 
         most = len(found) if everything else _MOST[severity]
         for finding in found[:most]:
             place = f"[cyan]{escape(finding.tool or finding.agent)}[/]: " if finding.tool or finding.agent else ""
-            out.print(f"  {place}{escape(one_line(finding.message, _LONGEST_FINDING))}")
+            out.print(f"  {place}{escape(cut_line(finding.message, _LONGEST_FINDING))}")
         if len(found) > most:
             out.print(f"  [{GREY}]and {len(found) - most} more: --all shows them[/]")
     counts = ", ".join(counted(sum(one.severity == severity for one in findings), severity) for severity in Severity)
@@ -105,7 +105,7 @@ def show_findings(findings: Sequence[Finding], catalog: Catalog, *, everything: 
 def show_assignments(found: Assignments) -> None:
     """Prints the capabilities in use, with some tools of each, and the coverage."""
     out = console()
-    rows = table(Column("capability", style="bold", no_wrap=True), number("tools"), folded("such as"))
+    rows = table(Column("capability", style="bold", no_wrap=True), number("tools"), folded_column("such as"))
     for name, tools in found.tools_of.items():
         if tools and name in found.taxonomy.leaves:
             rows.add_row(escape(name), str(len(tools)), escape(", ".join([*tools][:_NAMED])))
@@ -122,7 +122,7 @@ def show_discovery(found: Discovery) -> None:
     for title, shares in (("likely capabilities", found.capabilities), ("likely sources", found.sources)):
         named = ", ".join(f"{name} {share:.2f}" for name, share in [*shares.items()][:_LIKELY])
         out.print(f"[bold]{title}[/]  {escape(named)}")
-    rows = table(folded("candidate"), number("use"))
+    rows = table(folded_column("candidate"), number("use"))
     for tool in found.candidates:
         rows.add_row(escape(tool.id), f"{tool.use:.4f}")
     out.print(rows)
@@ -173,13 +173,13 @@ def show_evaluation(
     )
     if evaluation.confused:
         out.print("\n[bold]Most often confused[/]")
-        rows = table(number("queries"), folded("wanted"), folded("ranked above it"))
+        rows = table(number("queries"), folded_column("wanted"), folded_column("ranked above it"))
         for pair in evaluation.confused[:_PAIRS]:
             rows.add_row(str(pair.count), escape(pair.wanted), escape(pair.instead))
         out.print(rows)
     out.print(f"\n[bold]{len(evaluation.missed)} of {queries} lack something[/]")
     for miss in evaluation.missed[:_MISSES]:
-        out.print(f"{escape(miss.id)}  {escape(one_line(miss.query, _LONGEST_QUERY))}", soft_wrap=True)
+        out.print(f"{escape(miss.id)}  {escape(cut_line(miss.query, _LONGEST_QUERY))}", soft_wrap=True)
         for lacking in miss.lacking:
             ids = f"[cyan]{escape(' or '.join(lacking.ids))}[/]"
             out.print(f"   wanted {lacking.kind} {ids}: {escape(lacking.why)}", soft_wrap=True)
@@ -289,7 +289,7 @@ class Show:
             case "picked":
                 self._picked(event)
             case "added":
-                self._heading(f"Step {escape(event['step_id'])}: asked for {escape(one_line(event['what'], _WIDTH))}")
+                self._heading(f"Step {escape(event['step_id'])}: asked for {escape(cut_line(event['what'], _WIDTH))}")
                 self._console.print(f"  [cyan]{escape(', '.join(event['tools']) or 'nothing fits')}[/]")
             case "step":
                 self._step(event)
@@ -300,7 +300,7 @@ class Show:
             case "tool_started":
                 self._used(event.get("step_id", ""), event["tool"])
             case "progress" if self._status is not None:
-                self._status.update(escape(one_line(progress_line(event), _WIDTH)))
+                self._status.update(escape(cut_line(progress_line(event), _WIDTH)))
             case "tool_finished" if self._status is not None:
                 self._status.update(_WORKING)
 
@@ -344,7 +344,7 @@ class Show:
             self._line(event["reason"], "yellow")
         for sign, name in (("+", "added"), ("~", "changed"), ("-", "dropped")):
             for step in event[name]:
-                self._indented(f"{sign} {step}  {one_line(event['texts'].get(step, ''), _WIDTH)}")
+                self._indented(f"{sign} {step}  {cut_line(event['texts'].get(step, ''), _WIDTH)}")
 
     def _picked(self, event: Mapping[str, Any]) -> None:
         selection = event["selection"]
@@ -378,15 +378,15 @@ class Show:
         )  # before a person gave values, some were printed
         self._told[result["id"]] = calls
         for call in new:
-            arguments = escape(one_line(json.dumps(call["args"], ensure_ascii=False), _WIDTH))
+            arguments = escape(cut_line(json.dumps(call["args"], ensure_ascii=False), _WIDTH))
             self._console.print(f"  [cyan]{escape(call['tool'])}[/] {arguments}  [{GREY}]{call['seconds']:.2f} s[/]")
-            said = one_line(call["error"] or call["output"], _WIDTH)
+            said = cut_line(call["error"] or call["output"], _WIDTH)
             self._indented(f"-> {said}", "red" if call["error"] else "", 4)
         if result["error"] and not any(call["error"] and result["error"].endswith(call["error"]) for call in new):
             self._line(result["error"], colour)
 
     def _line(self, text: str, style: str = "", by: int = 2) -> None:
-        self._indented(one_line(text, _WIDTH), style, by)
+        self._indented(cut_line(text, _WIDTH), style, by)
 
     def _indented(self, text: str, style: str = "", by: int = 2) -> None:
         self._console.print(f"{' ' * by}{escape(text)}", style=style)
@@ -440,7 +440,7 @@ def _table(selection: Selection, *, explain: bool) -> Table:
     from callsheet.retrievers import explain_tool
 
     why = Column("why" if explain else "", style=GREY)
-    rows = table(folded("agent", "bold"), number("score"), folded("tool"), why)
+    rows = table(folded_column("agent", "bold"), number("score"), folded_column("tool"), why)
     for agent in selection.agents:
         named = (escape(agent.id), f"{agent.score:.2f}")
         for tool in agent.tools:

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from callsheet.graphs.errors import Finding, SettingsError, Severity, lookup
-from callsheet.graphs.text.hidden import one_line, shown
+from callsheet.graphs.text.hidden import escaped_line, shown
 from callsheet.graphs.text.messages import counted
-from callsheet.graphs.trust.changes import diff_of, findings_of, told
-from callsheet.graphs.trust.consent import Agreements, StandingApprovals, believable, believed
+from callsheet.graphs.trust.changes import describe_change, diff_of, findings_of
+from callsheet.graphs.trust.consent import Agreements, StandingApprovals, belief_digest, believable
 from callsheet.graphs.trust.open_calls import CallLedger, Verdict
 from callsheet.graphs.trust.pins import Change, PinBook
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import has_terminal
 from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
+    allowed_catalog,
     catalog_options,
     output_option,
     progress_bar,
@@ -32,12 +33,11 @@ from callsheet.orchestrator.cli.shared_options import (
     save,
     taxonomy_option,
     together,
-    visible,
 )
 
 if TYPE_CHECKING:
     from callsheet.graphs import Capability, Catalog, Loaded, Taxonomy, Tool
-    from callsheet.graphs.lint import Rule
+    from callsheet.graphs.lint import LintRule
 
 _ORDER = tuple(Severity)
 _RDF = frozenset({".ttl", ".jsonld", ".nt"})
@@ -50,7 +50,7 @@ _RDF = frozenset({".ttl", ".jsonld", ".nt"})
     default=str(Severity.ERROR),
     help="Exit with status 1 if there is a finding at this severity or above.",
 )
-@click.option("--ignore", "ignored", multiple=True, metavar="RULE", help="Rule to ignore; repeatable.")
+@click.option("--ignore", "ignored", multiple=True, metavar="RULE", help="LintRule to ignore; repeatable.")
 @taxonomy_option
 @click.option("--rdf", is_flag=True, help="Check the RDF form too, with SHACL and SPARQL (extra rdf).")
 @click.option("--all", "everything", is_flag=True, help="Show every finding, not only the first of each rule.")
@@ -96,7 +96,7 @@ def check(
     return 1 if failed else 0
 
 
-def _rules_without(ignored: Sequence[str]) -> list[Rule]:
+def _rules_without(ignored: Sequence[str]) -> list[LintRule]:
     """Returns the rules but those of these names; a usage error if there is no such rule."""
     from callsheet.graphs.lint import RULES
 
@@ -179,7 +179,7 @@ def _accept(changes: Sequence[Change]) -> None:
 def _described(change: Change) -> dict[str, Any]:
     """Returns a change as JSON: what it is about, what it says, and the differences."""
     about = {name: getattr(change, name) for name in ("id", "agent", "tool", "kind", "sha256")}
-    return {**about, "message": told(change), "diff": diff_of(change)}
+    return {**about, "message": describe_change(change), "diff": diff_of(change)}
 
 
 def _pinned(loaded: Loaded) -> set[str]:
@@ -192,7 +192,7 @@ def _pinned(loaded: Loaded) -> set[str]:
 def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
     if quiet:
         return yes
-    click.echo(f"{told(change)}\n{indent(diff_of(change), '  ')}")
+    click.echo(f"{describe_change(change)}\n{indent(diff_of(change), '  ')}")
     return click.confirm("Accept it?", err=True) if has_terminal() and not yes else yes
 
 
@@ -228,16 +228,16 @@ def _report_trust(options: CatalogOptions, loaded: Loaded, done: int = 0) -> int
     servers = [
         agent
         for agent, marked in believable(loaded.catalog, loaded.connections).items()
-        if believed(marked.server) in known
+        if belief_digest(marked.server) in known
     ]
     for one in allowed:
         whose = f" for {one['user'] or 'clients without sign-in'}" if one["user"] != "" else ""
         changed = "" if one["holds"] else "; it has changed, so it is asked about"
-        lines.append(one_line(f"{one['agent']}/{one['tool']}{whose}, since {one['since']}{changed}"))
-    lines += [one_line(f"{agent}: believed which of its tools only read") for agent in servers]
+        lines.append(escaped_line(f"{one['agent']}/{one['tool']}{whose}, since {one['since']}{changed}"))
+    lines += [escaped_line(f"{agent}: believed which of its tools only read") for agent in servers]
     lines = lines or ["no tool is allowed for good"]
     open_calls = CallLedger(loaded.label).unsettled(everybody=True)
-    lines += [one_line(f"open call {one.id}: {one.tool_id} {one.told}") for one in open_calls]
+    lines += [escaped_line(f"open call {one.id}: {one.tool_id} {one.told}") for one in open_calls]
     told = [{name: getattr(one, name) for name in _OPEN_CALL} for one in open_calls]
     content = {"allowed": allowed, "servers": servers, "open_calls": told}
     report(content, "\n".join(lines), as_json=options.as_json)
@@ -290,7 +290,7 @@ def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> in
     for tool in tools:
         standing.add(tool, loaded.pin(tool))
     if agents:
-        Agreements().add(believed(servers[agent].server) for agent in agents)
+        Agreements().add(belief_digest(servers[agent].server) for agent in agents)
     return _report_trust(options, loaded)
 
 
@@ -299,8 +299,8 @@ def _confirm_allowed(ids: Sequence[str], tools: Sequence[Tool]) -> None:
     if not has_terminal():
         raise click.UsageError("there is no terminal to ask in: --yes allows it")
     for tool in tools:
-        click.echo(f"{one_line(tool.id)}: {one_line(tool.description)}", err=True)
-    click.confirm(f"Call {', '.join(map(one_line, ids))} without asking from now on?", abort=True, err=True)
+        click.echo(f"{escaped_line(tool.id)}: {escaped_line(tool.description)}", err=True)
+    click.confirm(f"Call {', '.join(map(escaped_line, ids))} without asking from now on?", abort=True, err=True)
 
 
 @trust.command(short_help="Ask again about tools, or about those of a server.")
@@ -316,7 +316,7 @@ def revoke(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> i
     standing = StandingApprovals.of(loaded.label, user or "")
     servers = believable(loaded.catalog, loaded.connections)
     done = standing.revoke(ids, everybody=user is None) if standing else 0
-    done += Agreements().remove(believed(servers[one].server) for one in ids if one in servers)
+    done += Agreements().remove(belief_digest(servers[one].server) for one in ids if one in servers)
     return _report_trust(options, loaded, 0 if done else 1)
 
 
@@ -369,7 +369,7 @@ def export(options: CatalogOptions, form: str | None, file: Path | None, taxonom
         raise click.BadParameter(f"{form} is not JSON: leave it out, or write to a file with -o", param_hint="--json")
     loaded = options.open()
     with progress_bar("Writing"):
-        catalog = with_inferred(visible(loaded), rejected=loaded.rejected, trusted=loaded.trusted)
+        catalog = with_inferred(allowed_catalog(loaded), rejected=loaded.rejected, trusted=loaded.trusted)
         document = _document(form, catalog, taxonomy.capabilities if taxonomy else None)
     if catalog.skills and form == "mermaid":
         click.echo(f"{counted(len(catalog.skills), 'skill')} left out: {form} shows agents and tools", err=True)

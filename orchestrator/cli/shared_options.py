@@ -176,7 +176,7 @@ def _taxonomy(_context: click.Context, _parameter: click.Parameter, file: str | 
 
 
 def model_option(about: str, **more: Any) -> Callable[[Any], Any]:
-    """``--model``; ``check_model`` refuses an invalid one before anything is started."""
+    """``--model``; ``check_model_name`` refuses an invalid one before anything is started."""
     return click.option("--model", metavar="PROVIDER:NAME", help=about, **more)
 
 
@@ -290,7 +290,7 @@ def common(command: Command) -> Command:
     return index_options(catalog_options(command))
 
 
-def check_model(name: str | None) -> None:
+def check_model_name(name: str | None) -> None:
     """Creates a chat model before anything is started, so that one that cannot work is refused at once."""
     if name:
         from callsheet.agents import chat_model
@@ -298,7 +298,7 @@ def check_model(name: str | None) -> None:
         chat_model(name)
 
 
-def visible(loaded: Loaded) -> Catalog:
+def allowed_catalog(loaded: Loaded) -> Catalog:
     """Returns the part of a catalog that the policy allows, for a command that passes it on; reports what is hidden."""
     if loaded.policy is None:
         return loaded.catalog

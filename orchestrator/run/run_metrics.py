@@ -44,7 +44,7 @@ def _figures() -> _Figures | None:
     return _Figures() if find_spec("prometheus_client") else None
 
 
-def measured(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Selection:
+def select_measured(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Selection:
     """``retriever.select`` with its duration and picks counted."""
     began = time.perf_counter()
     selection = retriever.select(query, **changes)

@@ -46,11 +46,11 @@ class Threads:
     def of(cls, loaded: Loaded) -> Threads:
         """Returns the threads of a catalog, in the user's data folder.
 
-        It is the same if its sources are (``key_of``).
+        It is the same if its sources are (``catalog_key``).
         """
-        from callsheet.graphs.catalog.labels import key_of
+        from callsheet.graphs.catalog.labels import catalog_key
 
-        return cls(_all() / key_of(loaded.label))
+        return cls(_all() / catalog_key(loaded.label))
 
     @staticmethod
     def new() -> str:

@@ -31,7 +31,7 @@ def listening(port: int, host: str = LOOPBACK) -> socket.socket:
         raise SettingsError(f"{where} cannot be used: {why}: give another one with --port") from error
 
 
-def serve(app: ASGIApp, listener: socket.socket) -> None:
+def serve_app(app: ASGIApp, listener: socket.socket) -> None:
     """Serves until the process is interrupted; open streams then have five seconds to end."""
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
     uvicorn.Server(config).run(sockets=[listener])

@@ -20,12 +20,12 @@ from callsheet.graphs import (
     PinBook,
     User,
     dependency_edges,
+    describe_change,
     digest,
-    told,
 )
 from callsheet.graphs.dependencies import Proposal, decide, read_dependencies, write_dependencies
 from callsheet.graphs.storage import private_folder
-from callsheet.graphs.text.hidden import one_line
+from callsheet.graphs.text.hidden import escaped_line
 from callsheet.graphs.trust.changes import sides_of
 from callsheet.graphs.trust.consent import StandingApproval, StandingApprovals
 from callsheet.orchestrator.server.page_requests import (
@@ -35,7 +35,7 @@ from callsheet.orchestrator.server.page_requests import (
     RefusedError,
     body_of,
 )
-from callsheet.orchestrator.server.visible_catalog import Json, Site, VisibleCatalog, shown_line, shown_text
+from callsheet.orchestrator.server.visible_catalog import Json, Site, VisibleCatalog, page_text, shown_line
 
 Part = Literal["changes", "dependencies", "allowed"]
 _Reviewed = Change | Proposal | StandingApproval
@@ -144,13 +144,13 @@ class ReviewRoutes:
                 decided = one.model_copy(update={"accept": accept})
                 decide(_file_of(visible, one), decided, before=one.accept, agents=visible.loaded.catalog.agents)
                 words = {True: "accepted", False: "rejected", None: "undecided again"}[accept]
-                return f"{one_line(one.source)} -> {one_line(one.target)} is {words}"
+                return f"{escaped_line(one.source)} -> {escaped_line(one.target)} is {words}"
             case Change() if accept:
                 PinBook(one.book).accept([one])
-                return f"{one_line(one.id)} is accepted"
+                return f"{escaped_line(one.id)} is accepted"
             case StandingApproval() if accept is False and (standing := self._standing(visible)):
                 standing.revoke([one.id])
-                return f"{one_line(one.id)} asks again"
+                return f"{escaped_line(one.id)} asks again"
         raise RefusedError("a change is accepted or stays in quarantine; what is allowed can only be revoked")
 
     def _renewed(self, visible: VisibleCatalog) -> str:
@@ -217,7 +217,7 @@ def _item(visible: VisibleCatalog, one: _Reviewed) -> Json:
                 "digest": _digest(one) if shown else "",
                 "label": shown_line(one.id),
                 "kind": one.kind,
-                "told": told(one),
+                "told": describe_change(one),
                 "quarantines": one.quarantines,
                 "lines": lines if shown else (),
             }
@@ -228,7 +228,7 @@ def _item(visible: VisibleCatalog, one: _Reviewed) -> Json:
         "required": one.kind.direct,
         "parameter": shown_line(one.parameter or ""),
         "confidence": one.confidence,
-        "evidence": shown_text(one.evidence),
+        "evidence": page_text(one.evidence),
         "count": one.count,
         "accept": one.accept,
     }

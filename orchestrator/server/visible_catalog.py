@@ -38,7 +38,7 @@ _WELL = 0.6
 _MAYBE = 0.3
 
 
-def shown_text(text: str, *, most: int = _LONGEST) -> str:
+def page_text(text: str, *, most: int = _LONGEST) -> str:
     """Returns a foreign text for a person: hidden characters written out, and limited in length."""
     if len(text) > most:
         return f"{escaped(text[:most])} … ({counted(len(text) - most, 'more character')})"

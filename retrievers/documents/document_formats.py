@@ -144,7 +144,7 @@ def _pieces(content: str) -> Iterator[str]:
     yield content[start:]
 
 
-def serve(orders: IO[str], answers: IO[str], memory: int) -> None:
+def serve_orders(orders: IO[str], answers: IO[str], memory: int) -> None:
     """Reads files as it is told to, until there are no more orders, within so many bytes of memory."""
     import langchain_community.document_loaders.text  # noqa: F401 (before the time of a file begins)
 
@@ -196,4 +196,4 @@ if __name__ == "__main__":
     # Output that a library prints must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    serve(sys.stdin, answers, int(sys.argv[1]))
+    serve_orders(sys.stdin, answers, int(sys.argv[1]))

@@ -27,9 +27,9 @@ from callsheet.retrievers.documents.document_text import (
     CHUNK_TOKENS,
     HAS_SENTENCEX,
     Block,
-    Change,
     Lexicon,
     Passage,
+    StoreTransaction,
     TextStore,
     content_words,
     passages_of,
@@ -156,7 +156,7 @@ def _report_nothing(stage: str, done: int, total: int) -> None:
 
 
 def _update_texts(
-    change: Change, documents: Sequence[Found], before: Mapping[str, str], report: Stage
+    change: StoreTransaction, documents: Sequence[Found], before: Mapping[str, str], report: Stage
 ) -> list[Problem]:
     """Reads new and changed documents into the store, and removes those that are gone; returns the problems."""
     new = [document for document in documents if before.get(document.name) != document.digest]
@@ -173,7 +173,7 @@ class _ChangedError(DocumentError):
     """A file changed while it was read."""
 
 
-def _put_document(change: Change, document: Found) -> list[Problem]:
+def _put_document(change: StoreTransaction, document: Found) -> list[Problem]:
     """Reads a document into the store, or removes an unreadable one; returns its problem, if it has one."""
     kind = "broken"
     try:

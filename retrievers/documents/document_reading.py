@@ -21,7 +21,7 @@ from typing import IO, NamedTuple, cast
 from callsheet.graphs import CallsheetError, CatalogError, Problem
 from callsheet.graphs.errors import needs_extra
 from callsheet.graphs.text.credentials import is_secret_name, secrets_in
-from callsheet.graphs.text.hidden import hidden_in, one_line
+from callsheet.graphs.text.hidden import escaped_line, hidden_in
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.unicode import clean
 from callsheet.retrievers.documents import document_formats
@@ -45,14 +45,14 @@ class Found(NamedTuple):
     digest: str
 
 
-class Listing(NamedTuple):
+class FolderListing(NamedTuple):
     """The documents of a folder by name, without duplicates of content, and the files left out, with reasons."""
 
     documents: tuple[Found, ...]
     problems: tuple[Problem, ...] = ()
 
 
-def documents_in(folder: Path) -> Listing:
+def documents_in(folder: Path) -> FolderListing:
     """Lists the documents of a folder and its subfolders.
 
     Hidden files and folders are skipped; files of other kinds are counted in one problem. Files that are empty,
@@ -68,28 +68,28 @@ def documents_in(folder: Path) -> Listing:
     for path in _files(root):
         name = clean(path.relative_to(root).as_posix())
         if path.suffix.lower() not in LOADERS:
-            others[one_line(path.suffix.lower()) or "no ending"] += 1
+            others[escaped_line(path.suffix.lower()) or "no ending"] += 1
             continue
         try:
             kind_and_reason = _unfit(path, root)
             if kind_and_reason:
-                problems.append(Problem(one_line(name), *kind_and_reason))
+                problems.append(Problem(escaped_line(name), *kind_and_reason))
                 continue
             digest = digest_of(path)
             if digest in documents:
                 same = f"has the content of {documents[digest].name}, which is indexed"
-                problems.append(Problem(one_line(name), "duplicate", same))
+                problems.append(Problem(escaped_line(name), "duplicate", same))
             else:
                 documents[digest] = Found(name, path, digest)
         except OSError as error:
-            problems.append(Problem(one_line(name), "unreadable", f"cannot be read: {error.strerror}"))
+            problems.append(Problem(escaped_line(name), "unreadable", f"cannot be read: {error.strerror}"))
         except RuntimeError:  # Python 3.11 and 3.12
-            problems.append(Problem(one_line(name), "link", "is a link that leads to itself"))
+            problems.append(Problem(escaped_line(name), "link", "is a link that leads to itself"))
     if others:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
         message = f"not read: {counts}; kinds that are: {' '.join(sorted(LOADERS))}"
         problems.append(Problem("(other files)", "kind", message))
-    return Listing(tuple(documents.values()), tuple(problems))
+    return FolderListing(tuple(documents.values()), tuple(problems))
 
 
 def existing_folder(folder: Path) -> Path:

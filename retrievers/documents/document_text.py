@@ -338,13 +338,13 @@ class TextStore(SqliteFile):
         return next(map(_chunk, self._read(f"{_SELECT} WHERE file = ? AND number = ?", file, int(number))), None)
 
     @contextmanager
-    def changing(self) -> Iterator[Change]:
+    def changing(self) -> Iterator[StoreTransaction]:
         """A transaction."""
         with self._transaction() as connection:
-            yield Change(connection)
+            yield StoreTransaction(connection)
 
 
-class Change(TextStore):
+class StoreTransaction(TextStore):
     """The store within ``TextStore.changing``: it reads its own changes."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:

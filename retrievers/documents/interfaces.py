@@ -18,7 +18,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import Field
 
 from callsheet.graphs import SettingsError
-from callsheet.graphs.text.arguments import listed
+from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
@@ -129,7 +129,7 @@ def keyword_search(
         SettingsError: There is no keyword, or more than 50, or ``top_k`` is not 1 to 20.
     """
     words: dict[str, str] = {}
-    for word in listed(keywords):
+    for word in as_texts(keywords):
         key = plain(word)
         if key:
             words[key] = word
@@ -212,7 +212,7 @@ def chunk_read(
     Raises:
         SettingsError: No id is given, or more than 10.
     """
-    ids = list(dict.fromkeys(str(chunk_id).strip(_ADDED) for chunk_id in listed(chunk_ids)))
+    ids = list(dict.fromkeys(str(chunk_id).strip(_ADDED) for chunk_id in as_texts(chunk_ids)))
     if not 0 < len(ids) <= MOST_READ:
         raise SettingsError(f"chunk_read needs at least one chunk id and takes {MOST_READ} at once, not {len(ids)}")
     return Reading(tuple(_part(index, chunk_id, read or {}) for chunk_id in ids))

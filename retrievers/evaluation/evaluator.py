@@ -100,15 +100,15 @@ def _gains(ranked: Sequence[str], gold: Gold, k: int) -> tuple[list[int], int]:
     return gains, len(every)
 
 
-def rounded(value: Any) -> Any:
+def round_numbers(value: Any) -> Any:
     """Returns a report with all numbers rounded to four decimal places."""
     match value:
         case float():
             return round(value, 4)
         case dict():
-            return {key: rounded(item) for key, item in value.items()}
+            return {key: round_numbers(item) for key, item in value.items()}
         case list() | tuple():
-            return [rounded(item) for item in value]
+            return [round_numbers(item) for item in value]
         case _:
             return value
 
@@ -267,7 +267,7 @@ def evaluate(
         retriever, queries, agents=max(agents, tools) if ranks_tools_alone else agents, tools=tools, progress=progress
     )
     values = {level: _values(runs, level, cuts) for level, cuts in _cuts(agents, tools).items()}
-    misses = [missed(query, selection, retriever.catalog) for query, selection in runs]
+    misses = [missed_items(query, selection, retriever.catalog) for query, selection in runs]
     return Evaluation(
         n=len(queries),
         n_agent=sum(bool(query.agents) for query in queries),
@@ -396,7 +396,7 @@ def _intervals(levels: Mapping[str, Mapping[str, Sequence[float]]], seed: int) -
     return intervals
 
 
-def missed(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> Missed | None:
+def missed_items(labelled: LabelledQuery, selection: Selection, catalog: Catalog) -> Missed | None:
     """Returns the items that a selection lacks, with reasons from the trace; None if it is complete.
 
     If the agents are derived from the tools, only the tools count.

@@ -38,13 +38,13 @@ def stems_in(text: str) -> frozenset[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class ArgumentValue:
     """What a tool returns: a field of its result, or, without a field, what its name says.
 
     Attributes:
         tool: Row of the tool.
         own: The stems of its own name.
-        words: The stems that name it, with weights; see ``qualified``.
+        words: The stems that name it, with weights; see ``value_words``.
         text: The stems of its name and description.
     """
 
@@ -56,7 +56,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Need(Value):
+class Need(ArgumentValue):
     """An input of a tool, with the same attributes."""
 
     field: Field
@@ -83,7 +83,7 @@ class Ends:
     tools: Sequence[Tool]
     systems: Sequence[str]
     needs: Sequence[Need]
-    values: Sequence[Value]
+    values: Sequence[ArgumentValue]
     required: Sequence[Counter[frozenset[str]]]
     takes: Sequence[Collection[frozenset[str]]]
     trusted: Collection[str] | None = None
@@ -94,7 +94,7 @@ class Ends:
     ) -> Ends:
         """Derives them from names, schemas and descriptions; ``systems`` has those of agents."""
         needs: list[Need] = []
-        values: list[Value] = []
+        values: list[ArgumentValue] = []
         required = [Counter[frozenset[str]]() for _ in tools]
         takes = [set[frozenset[str]]() for _ in tools]
         for row, tool in enumerate(tools):
@@ -105,26 +105,26 @@ class Ends:
                 if field.required:
                     required[row][need.own] += 1
             results = fields_of(tool.output_schema or {})
-            values += [Value(row, field, *_words(field, tool, model)) for field in results]
+            values += [ArgumentValue(row, field, *_words(field, tool, model)) for field in results]
             values.append(_value_of_name(row, tool, model))
         systems_of_tools = [systems.get(tool.agent, tool.agent) for tool in tools]
         return cls(tools, systems_of_tools, needs, values, required, takes, trusted)
 
 
-def _value_of_name(row: int, tool: Tool, model: EdgeModel) -> Value:
+def _value_of_name(row: int, tool: Tool, model: EdgeModel) -> ArgumentValue:
     """Returns what a tool returns as its name says: most tools have no output schema."""
     rarities = {word: model.rarity(word) for word in stems(tool.name)}
     text = stems_in(f"{tool.name}: {first_sentence(tool.description)}")
-    return Value(row, None, frozenset(), rarities, text)
+    return ArgumentValue(row, None, frozenset(), rarities, text)
 
 
 def _words(field: Field, tool: Tool, model: EdgeModel) -> tuple[frozenset[str], Words, frozenset[str]]:
     """Returns ``own``, ``words`` and ``text`` of a field."""
     text = stems_in(f"{field.name}: {field.description}")
-    return frozenset(stems(field.name)), qualified(field, tool.name, model), text
+    return frozenset(stems(field.name)), value_words(field, tool.name, model), text
 
 
-def qualified(field: Field, tool: str, model: EdgeModel) -> Words:
+def value_words(field: Field, tool: str, model: EdgeModel) -> Words:
     """Returns the words that name a value, each with its weight.
 
     The words of its own name have their rarity as weight. What is left of 1, the more the more common the name, goes
@@ -177,7 +177,7 @@ class Candidate:
     """
 
     tool: int
-    value: Value | None
+    value: ArgumentValue | None
     features: Sequence[float]
 
 
@@ -369,7 +369,7 @@ class Candidates:
         return near, shared
 
     def _pair_features(
-        self, need: Need, tool: int, value: Value | None, *, fit: float, name_fit: float, is_named: bool
+        self, need: Need, tool: int, value: ArgumentValue | None, *, fit: float, name_fit: float, is_named: bool
     ) -> Sequence[float]:
         """Returns the features ``PAIR`` in order.
 
@@ -447,7 +447,7 @@ def _share(need: Need, name: Words, model: EdgeModel) -> float:
     return math.fsum(model.rarity(word) for word in need.own & name.keys()) / whole if whole else 0.0
 
 
-def _types_differ(need: Need, value: Value | None) -> bool:
+def _types_differ(need: Need, value: ArgumentValue | None) -> bool:
     """Returns whether both types are known, and no value fits both; all kinds of numbers fit each other."""
     wanted = need.field.types
     types = value.field.types if value and value.field else frozenset[str]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from callsheet.graphs import KnowledgeGraph, NodeKind, kind_of, owner
-from callsheet.retrievers.papers.rank_fusion import RRF_K, Hit, weighted_rrf
+from callsheet.retrievers.papers.rank_fusion import RRF_K, RankedNode, weighted_rrf
 
 PUBLISHED_WEIGHTS: Mapping[NodeKind, float] = {"agent": 1.5, "tool": 1.0}
 
@@ -17,7 +17,7 @@ def agent_as_a_graph(
     agents: int,
     weights: Mapping[NodeKind, float] = PUBLISHED_WEIGHTS,
     k: int = RRF_K,
-) -> list[Hit]:
+) -> list[RankedNode]:
     """Returns the top agents of a merged list of agents and tools, by type-weighted fusion and owner traversal.
 
     Source: Agent-as-a-Graph, Algorithm 1: take the top N of the joint index (lines 1-2), rescore by Eq. 3
@@ -35,10 +35,10 @@ def agent_as_a_graph(
     Returns:
         At most K agents, each with the score of its best node, best first.
     """
-    hits: dict[str, Hit] = {}
+    hits: dict[str, RankedNode] = {}
     for hit in weighted_rrf(merged, lambda node: weights[kind_of(graph, node)], k=k):
         if len(hits) == agents:
             break
         agent = owner(graph, hit.id)
-        hits.setdefault(agent, Hit(agent, hit.score))
+        hits.setdefault(agent, RankedNode(agent, hit.score))
     return list(hits.values())

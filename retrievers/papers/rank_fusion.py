@@ -10,14 +10,14 @@ RRF_K = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class RankedNode:
     """A node in a ranking, with its score there; higher is better."""
 
     id: str
     score: float
 
 
-def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: int = RRF_K) -> list[Hit]:
+def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: int = RRF_K) -> list[RankedNode]:
     """Type-specific weighted reciprocal rank fusion over one merged list of agents and tools.
 
     Source: Agent-as-a-Graph, section 3.2, Eq. 3::
@@ -27,13 +27,13 @@ def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: in
     where r(e), counted from 1, is the rank of node e in the merged list, not within its type; ``weight`` gives alpha.
     Nodes of equal score keep their order.
     """
-    scored = [Hit(node, weight(node) / (k + rank)) for rank, node in enumerate(merged, 1)]
+    scored = [RankedNode(node, weight(node) / (k + rank)) for rank, node in enumerate(merged, 1)]
     return sorted(scored, key=lambda hit: -hit.score)
 
 
 def reciprocal_rank_fusion(
     rankings: Sequence[Sequence[str]], *, weights: Sequence[float] | None = None, k: int = RRF_K
-) -> list[Hit]:
+) -> list[RankedNode]:
     """Returns several rankings of the same nodes as one.
 
     Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion (SIGIR 2009); with weights, the standard weighted
@@ -47,4 +47,4 @@ def reciprocal_rank_fusion(
     for weight, ranking in zip(weights or [1.0] * len(rankings), rankings, strict=True):
         for rank, node in enumerate(ranking, 1):
             scores[node] += weight / (k + rank)
-    return sorted((Hit(node, score) for node, score in scores.items()), key=lambda hit: -hit.score)
+    return sorted((RankedNode(node, score) for node, score in scores.items()), key=lambda hit: -hit.score)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 from callsheet.graphs import CallsheetError, Catalog, shown
-from callsheet.retrievers.selection.result import Decision, PickedTool
+from callsheet.retrievers.selection.result import DecisionReport, PickedTool
 
 if TYPE_CHECKING:
     from langchain_core.documents import Document
@@ -90,7 +90,7 @@ def shares_of(probabilities: Mapping[str, float], labels: Sequence[str]) -> dict
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class JudgeQuestion:
     """The first tools of a ranking, for a judge, and the seconds that it has."""
 
     request: str
@@ -99,7 +99,7 @@ class Question:
     judge: ToolJudge
     seconds: float
 
-    def ask(self) -> Answer:
+    def ask(self) -> JudgeAnswer:
         """Returns the answer, or why there is none: an error of a judge is data. A judge that hangs is left behind."""
         began = time.monotonic()
         try:
@@ -108,7 +108,7 @@ class Question:
             said = error
         return self._answered(said, time.monotonic() - began)
 
-    async def aask(self) -> Answer:
+    async def aask(self) -> JudgeAnswer:
         """As ``ask``, without a thread where the judge has ``ajudge``."""
         ajudge = getattr(self.judge, "ajudge", None)
         if ajudge is None:
@@ -121,7 +121,7 @@ class Question:
             said = error
         return self._answered(said, time.monotonic() - began)
 
-    def _answered(self, said: Judgement | Exception, seconds: float) -> Answer:
+    def _answered(self, said: Judgement | Exception, seconds: float) -> JudgeAnswer:
         """Returns the tools in their new order, the largest ``use`` first, so that sorting by use keeps this order.
 
         A dependency that now ranks above the tool that needs it counts as its own candidate.
@@ -132,7 +132,7 @@ class Question:
             text = f"no answer within {self.seconds:g} s" if isinstance(said, TimeoutError) else str(said)
             why = shown(f"{type(said).__name__}: {text}", most=_MAX_ERROR)
             spent = (said.input_tokens, said.output_tokens) if isinstance(said, DecisionError) else (0, 0)
-            return Answer((), Decision(by, count, None, why, *spent, seconds))
+            return JudgeAnswer((), DecisionReport(by, count, None, why, *spent, seconds))
         first = {tool.id: tool for tool in self.tools}
         order = list(dict.fromkeys((*(tool for tool in said.order if tool in first), *first)))
         place = {tool: i for i, tool in enumerate(order)}
@@ -142,20 +142,22 @@ class Question:
             tool = replace(first[name], use=use + (count - i) * _LEAST, probability=said.probabilities.get(name))
             behind = place.get(tool.via[0], -1) > i
             moved.append(replace(tool, via=(name,), required=False) if behind else tool)
-        return Answer(tuple(moved), Decision(by, count, said.fits, "", said.input_tokens, said.output_tokens, seconds))
+        return JudgeAnswer(
+            tuple(moved), DecisionReport(by, count, said.fits, "", said.input_tokens, said.output_tokens, seconds)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class JudgeAnswer:
     """The tools of a question in their new order, none if the judge failed; and what to report of it."""
 
     tools: tuple[PickedTool, ...]
-    decision: Decision
+    decision: DecisionReport
 
 
 def question_of(
     request: str, candidates: Sequence[PickedTool], judge: ToolJudge, catalog: Catalog, *, most: int, seconds: float
-) -> Question:
+) -> JudgeQuestion:
     """Returns the first ``most`` tools of a ranking, for a judge, each with at most about 1,400 characters."""
     first: dict[str, PickedTool] = {}
     for tool in candidates[:most]:
@@ -163,7 +165,7 @@ def question_of(
     half = _MAX_REQUEST // 2
     text = request if len(request) <= _MAX_REQUEST else f"{request[:half]}\n...\n{request[-half:]}"
     documents = [_document(tool, catalog) for tool in first.values()]
-    return Question(text, tuple(first.values()), documents, judge, seconds)
+    return JudgeQuestion(text, tuple(first.values()), documents, judge, seconds)
 
 
 def _document(picked: PickedTool, catalog: Catalog) -> Document:

@@ -196,7 +196,7 @@ class Ranker:
         if not (settings.shortlist and use):
             return use, source, use
         reviewed = self._tool_use(by_tool, general, weights, replace(settings, proposed=0.0), named)
-        return scoring.shortlisted(uses, reviewed, self._owners, settings.floor)
+        return scoring.shortlist_use(uses, reviewed, self._owners, settings.floor)
 
     def _searched(self, query: str, units: tuple[Unit, ...], search: Search, settings: SelectSettings) -> Ranked:
         """The ranking by a search of the literature: of the tools, and of all nodes for ``agent_as_a_graph``."""

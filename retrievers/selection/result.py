@@ -80,25 +80,25 @@ class Ranked:
         nodes: Sequence[Evidence],
         tools: Collection[str],
         skills: Collection[PickedSkill],
-        decision: Decision | None,
+        decision: DecisionReport | None,
         settings: SelectSettings,
-    ) -> Fit:
+    ) -> FitVerdict:
         """The verdict on selected tools: by the decision model, which knows no skills, or else by the scores."""
         if not tools and not skills:
-            return Fit(False, 0.0, "nothing is selected")
+            return FitVerdict(False, 0.0, "nothing is selected")
         if decision and decision.fits is not None and not skills:
-            return Fit(decision.fits >= settings.fits, decision.fits, f"by {decision.by}")
+            return FitVerdict(decision.fits >= settings.fits, decision.fits, f"by {decision.by}")
         if settings.search != "scores":
-            return Fit(True, None, "a published search has no verdict")
+            return FitVerdict(True, None, "a published search has no verdict")
         likely = fit_probability(self.strength)
         why = f"by the best score, {self.strength:.2f}"
         general = [node.id for node in nodes if node.id in tools and node.is_general]
         if likely < settings.fits and general:
-            return Fit(True, likely, f"{why}; no tool seems to be about it, but {general[0]} serves any subject")
-        return Fit(likely >= settings.fits, likely, why)
+            return FitVerdict(True, likely, f"{why}; no tool seems to be about it, but {general[0]} serves any subject")
+        return FitVerdict(likely >= settings.fits, likely, why)
 
 
-class Fit(NamedTuple):
+class FitVerdict(NamedTuple):
     """Whether something selected does what is asked, how likely that is, and why."""
 
     found: bool
@@ -188,7 +188,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class DecisionReport:
     """What a decision model did in a selection.
 
     Attributes:
@@ -255,7 +255,7 @@ class Selection:
     trace: Trace = field(default_factory=Trace)
     skills: tuple[PickedSkill, ...] = ()
     probability: float | None = None
-    decision: Decision | None = None
+    decision: DecisionReport | None = None
 
     @property
     def tools_of(self) -> Mapping[str, tuple[str, ...]]:

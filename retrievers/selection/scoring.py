@@ -188,7 +188,7 @@ SIBLING = 2.0
 """Factor for the expected use of a tool of the best tool's agent, for a shortlist."""
 
 
-def shortlisted(
+def shortlist_use(
     use: tuple[dict[int, float], dict[int, int]],
     reviewed: tuple[dict[int, float], dict[int, int]],
     owners: Rows,

@@ -125,7 +125,7 @@ class SelectSettings:
             below ``cut / tools ** 2``: the smaller the budget, the higher the minimum. 0 fills the budget.
         floor: A tool is left out if its expected use is below this share of the best tool's; 0 fills the budget.
         shortlist: Whether the tools are for one model, which reads every schema. Then tools of the best tool's agent
-            come before others of about equal expected use (``scoring.shortlisted``), dependencies that nobody has
+            come before others of about equal expected use (``scoring.shortlist_use``), dependencies that nobody has
             reviewed come after all tools that the search finds, and agents without a taken tool are left out.
         equip: Whether each agent gets at least its best tool, in the place of the weakest one of another agent; not if
             there are fewer than two places for each.

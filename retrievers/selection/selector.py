@@ -21,7 +21,7 @@ from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of
 from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
 from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 from callsheet.retrievers.selection.copies import Copies
-from callsheet.retrievers.selection.decision import Answer, Question, ToolJudge, question_of
+from callsheet.retrievers.selection.decision import JudgeAnswer, JudgeQuestion, ToolJudge, question_of
 from callsheet.retrievers.selection.ranking import Ranker
 from callsheet.retrievers.selection.result import (
     Evidence,
@@ -50,7 +50,7 @@ class Draft:
     settings: SelectSettings
     ranked: Ranked | None = None
     candidates: Iterable[PickedTool] = ()
-    question: Question | None = None
+    question: JudgeQuestion | None = None
 
     def selection(self) -> Selection:
         """Returns the selection, after the judge's answer."""
@@ -160,7 +160,7 @@ class Selector:
         question = question_of(query, candidates, judge, self.catalog, most=most, seconds=seconds)
         return Draft(self, query, settings, ranked, candidates, question)
 
-    def finish(self, draft: Draft, answer: Answer | None = None) -> Selection:
+    def finish(self, draft: Draft, answer: JudgeAnswer | None = None) -> Selection:
         """Returns the second half of ``select``, with the judge's answer."""
         query = draft.query
         settings = draft.settings
@@ -277,7 +277,7 @@ class Selector:
             picked.append(PickedSkill(skill.id, score, tuple(tool for tool in skill.tools if tool in budget.taken)))
         return tuple(picked)
 
-    def _judged(self, answer: Answer | None, ranked: Ranked, draft: Draft) -> tuple[Iterable[PickedTool], Ranked]:
+    def _judged(self, answer: JudgeAnswer | None, ranked: Ranked, draft: Draft) -> tuple[Iterable[PickedTool], Ranked]:
         """The candidates and the ranking after a judgement; agents are reordered, in their places, by their first tool.
 
         A tool of an agent that is still not selected counts as before.
@@ -411,7 +411,9 @@ class Selector:
         for row in sorted(ranked.tools, key=lambda row: -ranked.scores[row]):
             yield self.tool(ranked, (self.ranker.nodes[row].id,))
 
-    def _published(self, answer: Answer | None, ranked: Ranked, draft: Draft) -> tuple[Iterable[PickedTool], Ranked]:
+    def _published(
+        self, answer: JudgeAnswer | None, ranked: Ranked, draft: Draft
+    ) -> tuple[Iterable[PickedTool], Ranked]:
         """Returns the tools of a published method in its order, and the ranking with its agents.
 
         The judge comes before the walk, as in lines 7 to 11 of Algorithm 1 of Graph RAG-Tool Fusion. Its agents, and

@@ -21,7 +21,7 @@ from callsheet.graphs import (
     Tool,
     detailed_graph,
 )
-from callsheet.graphs.export import key_of, to_cypher, to_graphml, to_mermaid
+from callsheet.graphs.export import node_key, to_cypher, to_graphml, to_mermaid
 from fuzzing import fuzzed
 
 TABLES = [
@@ -155,7 +155,7 @@ def test_networkx_reads_the_graphml_back(data: st.DataObject, strategies: Any) -
     catalog = data.draw(strategies.catalogs())
     graph = detailed_graph(catalog)
     read = nx.parse_graphml(to_graphml(catalog))
-    assert set(read.nodes) == {key_of(graph, node) for node in graph}
+    assert set(read.nodes) == {node_key(graph, node) for node in graph}
     assert read.number_of_edges() == graph.number_of_edges()
 
 

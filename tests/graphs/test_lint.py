@@ -14,7 +14,7 @@ from jsonschema import Draft7Validator, Draft202012Validator
 
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, Problem, Severity, Tool, load
 from callsheet.graphs.capabilities.taxonomy import default_taxonomy
-from callsheet.graphs.lint import RULES, TRUST_RULES, Rule, Subject, lint, schema_rules, text_rules
+from callsheet.graphs.lint import RULES, TRUST_RULES, LintRule, Subject, lint, schema_rules, text_rules
 from callsheet.graphs.lint.text_rules import similar_pairs
 
 Finds = Callable[..., list[tuple[str, str, str]]]
@@ -27,7 +27,7 @@ def finds() -> Finds:
     """What a rule finds in agents given as ``name={tool: fields}``: (agent, tool, message) of each."""
 
     def look(
-        rule: Rule, /, about: dict[str, dict[str, str]] | None = None, **agents: dict[str, dict[str, Any]]
+        rule: LintRule, /, about: dict[str, dict[str, str]] | None = None, **agents: dict[str, dict[str, Any]]
     ) -> list[tuple[str, str, str]]:
         made = tuple(
             Agent(
@@ -119,7 +119,7 @@ SOUND: list[dict[str, Any]] = [
     {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "definitions": {"a": True}},
     {"$schema": "http://unknown.test/schema", "type": "object"},
 ]
-BROKEN: list[tuple[Rule, dict[str, Any], str]] = [
+BROKEN: list[tuple[LintRule, dict[str, Any], str]] = [
     (schema_rules.invalid_schema, {"type": "objekt"}, "objekt"),
     (schema_rules.invalid_schema, taking(x={"type": "bool"}), "$.properties.x.type"),
     (schema_rules.invalid_schema, {"properties": ["x"]}, "$.properties"),
@@ -268,7 +268,7 @@ LISTS = {"input_schema": SCHEMA, "description": "Lists.\n\nArgs:\n  path: where"
     ],
 )
 def test_each_text_rule_finds_its_fault(
-    finds: Finds, rule: Rule, about: Any, agents: Any, expected: dict[str, str]
+    finds: Finds, rule: LintRule, about: Any, agents: Any, expected: dict[str, str]
 ) -> None:
     found = finds(rule, about, **agents)
     assert [tool or agent for agent, tool, _ in found] == [*expected]

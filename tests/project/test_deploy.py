@@ -12,7 +12,7 @@ import click
 import yaml
 
 from callsheet.orchestrator.cli.main import callsheet
-from callsheet.orchestrator.run.run_metrics import exposition, measured
+from callsheet.orchestrator.run.run_metrics import exposition, select_measured
 from explored import contacts, explorer, served
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +79,7 @@ def test_kubernetes_asks_routes_that_exist_on_the_port_of_the_server() -> None:
 
 
 def test_the_dashboard_shows_metrics_that_exist() -> None:
-    measured(served(contacts()).retriever, "find a contact")
+    select_measured(served(contacts()).retriever, "find a contact")
     told = exposition(lambda _: True, ["crm"], waiting=0)
     families = set(re.findall(r"^# TYPE (\w+(?<!_created)) ", told, re.MULTILINE))
     panels = json.loads((ROOT / "deploy/grafana.json").read_text(encoding="utf-8"))["panels"]

@@ -9,7 +9,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from callsheet.graphs import Agent, Catalog, Policy, Tool, agent_from_listing, load
 from callsheet.retrievers import AgentGraphRetriever, CatalogTools, MiniLMEmbeddings
-from callsheet.retrievers.catalog_tools import one_line
+from callsheet.retrievers.catalog_tools import tool_line
 from callsheet.retrievers.index.indexes import keyword_score
 from callsheet.retrievers.selection.budget import SchemaTokens
 
@@ -117,7 +117,7 @@ def test_a_catalog_that_changes_is_followed(minilm: MiniLMEmbeddings) -> None:
 
 
 def test_a_line_is_short_and_has_no_hidden_characters() -> None:
-    line = one_line(Tool(agent="a", name="x", description="Does\u202e\nthings " + "very " * 100))
+    line = tool_line(Tool(agent="a", name="x", description="Does\u202e\nthings " + "very " * 100))
     assert "\u202e" not in line
     assert "\n" not in line
     assert len(line) < 180

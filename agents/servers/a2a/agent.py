@@ -53,13 +53,13 @@ class A2AAgent:
 
 async def read_card(server: ServerConfig, limits: Limits) -> Listing:
     """Reads the agent card of an endpoint."""
-    from callsheet.agents.servers.a2a.wire import wired
+    from callsheet.agents.servers.a2a.wire import open_wire
 
-    async with wired(server, limits) as wire:
+    async with open_wire(server, limits) as wire:
         return _listing(wire)
 
 
-def id_of(listing: Listing) -> str:
+def agent_id_of(listing: Listing) -> str:
     """Makes an id of the name in a card; empty if the card has no name."""
     return _NO_ID.sub("-", shown(listing.name, most=64)).strip("-")
 
@@ -71,10 +71,10 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
     """
 
     async def send(talk: RemoteConversation) -> dict[str, Any]:
-        from callsheet.agents.servers.a2a.wire import WAITING, data_of, text_of, wired
+        from callsheet.agents.servers.a2a.wire import WAITING, data_of, open_wire, parts_text
 
         limits = CALL_LIMITS.get() or Limits()
-        async with wired(server, limits) as wire:
+        async with open_wire(server, limits) as wire:
             if accepted not in (None, digests(_listing(wire).tools).get(TOOL_NAME)):
                 changed = "its card has changed since the catalog was read: look at it with `callsheet approve`"
                 raise Fault("refused", changed, effect="none")
@@ -85,13 +85,13 @@ def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InP
         said = exchange.said
         if exchange.word in WAITING:
             found = data_of([*made, *said])
-            text = text_of([*made, *said])
+            text = parts_text([*made, *said])
             question = shown(with_data(text, found or None, limits, told=readings([text] if text else [])))
             about = {"type": exchange.word.replace("-", "_"), "agent": agent_id}
             asked = {"id": task.id or "task", "value": {**about, "question": question, "data": found}}
             return {"asked": [hidden(asked)], "thread": {"context": task.context_id, "task": task.id}}
         found = data_of(made or said)
-        text = text_of(made or said)
+        text = parts_text(made or said)
         data = found[0] if len(found) == 1 else found or None
         text = with_data(text, data, limits, told=readings([text] if text else []))
         if exchange.word != "completed":

@@ -94,11 +94,11 @@ class Exchange:
                 self._name(update.task_id, update.context_id)
                 if kind == "artifact_update":
                     self._add(update.artifact, more=update.append)
-                    return text_of(update.artifact.parts)
+                    return parts_text(update.artifact.parts)
                 self.task.status.CopyFrom(update.status)
             case _:
                 return ""
-        return text_of(self.said)
+        return parts_text(self.said)
 
     def _name(self, task: str, context: str) -> None:
         self.task.id = task or self.task.id
@@ -170,7 +170,7 @@ class Wire:
 
 
 @asynccontextmanager
-async def wired(server: ServerConfig, limits: Limits) -> AsyncIterator[Wire]:
+async def open_wire(server: ServerConfig, limits: Limits) -> AsyncIterator[Wire]:
     """Opens a connection to an endpoint and reads its card."""
     limits = limits.own(server.callsheet.limits)
     full = server.expanded(os.environ)
@@ -249,7 +249,7 @@ def _named(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:_LONGEST]
 
 
-def text_of(parts: Iterable[types.Part]) -> str:
+def parts_text(parts: Iterable[types.Part]) -> str:
     """Returns the texts of the parts, with a note for each file; files are not downloaded."""
     lines = []
     for part in parts:

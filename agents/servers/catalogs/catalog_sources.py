@@ -19,14 +19,14 @@ from pydantic import ValidationError
 
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.servers.catalogs.listings import UNHEARD, LastListings, Listing, own_limits
-from callsheet.agents.servers.catalogs.python_objects import called, doc_of, entry_of, read_objects, usable_tools
+from callsheet.agents.servers.catalogs.python_objects import call_foreign, doc_of, entry_of, read_objects, usable_tools
 from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
 from callsheet.agents.servers.in_process import InProcess, in_thread
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError, CatalogError, near_names
-from callsheet.graphs.sources.loaded import SourceCatalog, joined
+from callsheet.graphs.sources.loaded import SourceCatalog, join_parts
 from callsheet.graphs.text.messages import error_lines
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.trust.pins import PinBook
@@ -83,7 +83,7 @@ def load_servers(
         parts.append(_list_servers(servers, **how))
     if toolkits:
         parts.append(_load_toolkits(toolkits, pins, agreed))
-    return joined([*(future.result() for future in specified), *parts])
+    return join_parts([*(future.result() for future in specified), *parts])
 
 
 def _list_servers(
@@ -162,7 +162,7 @@ def _load_toolkits(config: Mapping[str, ServerConfig], pins: PinBook | None, agr
     for name, server in config.items():
         try:
             toolkit = _toolkit(server)
-            tools[name], left_out = usable_tools(name, called(toolkit.get_tools, name), server.command or "")
+            tools[name], left_out = usable_tools(name, call_foreign(toolkit.get_tools, name), server.command or "")
             problems += left_out
             answers[name] = Listing(tools=tuple(map(entry_of, tools[name])), description=doc_of(toolkit))
         except CallsheetError as error:

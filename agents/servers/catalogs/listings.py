@@ -22,13 +22,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.calls.tool_result import Fault, Keep, Kind, Outcome, capped, failed, text_of
+from callsheet.agents.calls.tool_result import Fault, Keep, Kind, Outcome, cap_texts, failed_outcome, text_of
 from callsheet.graphs.catalog.formats.manifests import Entries, Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import StoredFile, cache_file, file_named
-from callsheet.graphs.text.hidden import one_line, shown, visible
+from callsheet.graphs.text.hidden import escaped_line, shown, visible
 from callsheet.graphs.text.unicode import clean
 from callsheet.graphs.trust.pins import hides_text
 
@@ -131,7 +131,7 @@ class LastListings:
             stored = json.loads(self._file(agent_id, server, "later").text())
             if stored["reached"] != _entry_digest(server):
                 return ()
-            return tuple(cleaned(stored["tools"]))
+            return tuple(clean_entries(stored["tools"]))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return ()
 
@@ -188,7 +188,7 @@ class LastListings:
             stored = json.loads(file.text())
             if within is not None and stored["reached"] != _entry_digest(server):
                 return None
-            lists: Any = {name: tuple(cleaned(stored[name])) for name in ("tools", "resources")}
+            lists: Any = {name: tuple(clean_entries(stored[name])) for name in ("tools", "resources")}
             texts: Any = clean({name: stored[name] for name in _STORED[2:]})
             when = datetime.fromtimestamp(modified, UTC).isoformat(timespec="seconds")
             return Listing(**lists, **texts, when=when)
@@ -216,7 +216,7 @@ def own_limits(server: ServerConfig, limits: Limits) -> Limits:
     return own
 
 
-def cleaned(entries: Sequence[object]) -> list[Any]:
+def clean_entries(entries: Sequence[object]) -> list[Any]:
     """Makes the strings of entries encodable; one that is nested too deeply stays, so that it alone is left out."""
 
     def one(entry: object) -> Any:
@@ -274,7 +274,7 @@ async def listed_resources(ask: Ask, capabilities: object, limits: Limits) -> tu
             elif odd:
                 missing.append(odd)
         elif getattr(answer, "code", None) != _UNKNOWN_METHOD:
-            missing.append(one_line(f"no answer to {method}: {type(answer).__name__}: {answer}")[:_LONGEST])
+            missing.append(escaped_line(f"no answer to {method}: {type(answer).__name__}: {answer}")[:_LONGEST])
     return entries, "; ".join(missing)
 
 
@@ -386,11 +386,11 @@ def resources_of(agent_id: str, entries: Sequence[Any]) -> tuple[Agent, tuple[Pr
 
     An entry whose name or texts hide characters is left out.
     """
-    bad = {name for name, entry in Entries.of(entries).tools.items() if one_line(name) != name or hides_text(entry)}
+    bad = {name for name, entry in Entries.of(entries).tools.items() if escaped_line(name) != name or hides_text(entry)}
     agent, malformed = agent_from_listing(agent_id, [e for e in entries if not (e and e.get("name") in bad)])
     problems = [Problem(agent_id, p.kind, f"resources and prompts, read as tools: {p.message}") for p in malformed]
     if bad:
-        named = ", ".join(one_line(name) for name in sorted(bad)[:_MOST_NAMED])
+        named = ", ".join(escaped_line(name) for name in sorted(bad)[:_MOST_NAMED])
         if len(bad) > _MOST_NAMED:
             named += "..."
         problems.append(Problem(agent_id, "suspect", f"names or texts that hide characters: {named}"))
@@ -415,11 +415,11 @@ def read_outcome(
     field = "messages" if name.startswith(PROMPT) else "contents"
     answer = result.get(field)
     if not isinstance(answer, list):
-        return failed(agent_id, name, "protocol", f"its answer has no list of {field}", "reported")
+        return failed_outcome(agent_id, name, "protocol", f"its answer has no list of {field}", "reported")
     try:
         items = [clean(item, text=visible) for item in answer if isinstance(item, dict)]
     except CatalogError as error:
-        return failed(agent_id, name, "protocol", f"its answer is {error}", "reported")
+        return failed_outcome(agent_id, name, "protocol", f"its answer is {error}", "reported")
     about: dict[str, str] = {}
     if field == "messages":
         blocks = _contents(items)
@@ -430,7 +430,7 @@ def read_outcome(
         # Whoever reads a resource knows its address.
         blocks = [{"type": "resource", "resource": {**item, "uri": None}} for item in items]
     text, media = text_of(blocks, keep)
-    return capped(Outcome(text=text, structured={**about, field: items}, media=media), limits, keep)
+    return cap_texts(Outcome(text=text, structured={**about, field: items}, media=media), limits, keep)
 
 
 def _contents(messages: Sequence[Mapping[str, Any]]) -> list[Any]:

@@ -13,14 +13,14 @@ from langchain_core.runnables import Runnable
 from langchain_core.tools import BaseTool, InjectedToolCallId, tool as tool_from
 from pydantic.alias_generators import to_camel
 
-from callsheet.agents.servers.a2a.agent import A2AAgent, connection, id_of
+from callsheet.agents.servers.a2a.agent import A2AAgent, agent_id_of, connection
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.in_process import InProcess, description_of, tool_of_app
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.formats.manifests import Problem, agent_from_listing
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.sources.loaded import Loaded, SourceCatalog, joined
+from callsheet.graphs.sources.loaded import Loaded, SourceCatalog, join_parts
 
 _ACCEPTED = (
     "a Catalog, a LangChain tool, a function with a docstring, a toolkit, a LangGraph app or another runnable, an "
@@ -66,7 +66,7 @@ def read_objects(found: object, name: str, where: str) -> SourceCatalog:
         case Mapping():
             if not found:
                 raise CatalogError(f"{where}: the dict is empty: name at least one agent")
-            return joined([read_objects(value, str(key), where) for key, value in found.items()])
+            return join_parts([read_objects(value, str(key), where) for key, value in found.items()])
         case list() | tuple():
             return _members(name, found, where)
         case _:
@@ -90,7 +90,7 @@ def _members(name: str, found: Sequence[object], where: str) -> SourceCatalog:
         parts.append(part_of_tools(name or TOOLS, tools, where))
     others = [member for member in found if not isinstance(member, _TOOL)]
     parts += [read_objects(member, _own_name(member), where) for member in others]
-    return joined(parts)
+    return join_parts(parts)
 
 
 def _own_name(found: object) -> str:
@@ -107,7 +107,7 @@ def _live(name: str, found: object, where: str) -> SourceCatalog:
         case A2AAgent():
             return _endpoint(name, found, where)
         case _ if callable(get_tools := getattr(found, "get_tools", None)) and not isinstance(found, type):
-            return part_of_tools(name, list(called(get_tools, where)), where, doc_of(found))
+            return part_of_tools(name, list(call_foreign(get_tools, where)), where, doc_of(found))
         case _ if _is_app(found):
             return _app(name or _own_name(found), found, where)
         case _ if callable(getattr(found, "compile", None)) and hasattr(found, "add_node"):
@@ -116,7 +116,7 @@ def _live(name: str, found: object, where: str) -> SourceCatalog:
             return part_of_tools(name, [found], where)
         case _ if callable(found):
             origin = f"{where}: what {_own_name(found) or type(found).__name__}() returns"
-            return read_objects(called(found, where), name, origin)
+            return read_objects(call_foreign(found, where), name, origin)
         case _:
             what = repr(name) if name else "it"
             raise CatalogError(f"{where}: {what} is of type {type(found).__name__}; it may be {_ACCEPTED}")
@@ -127,7 +127,7 @@ def _takes_arguments(function: Callable[..., Any]) -> bool:
     return any(parameter.default is parameter.empty for parameter in parameters if parameter.kind not in _VARIADIC)
 
 
-def called(function: Callable[[], Any], where: str) -> Any:
+def call_foreign(function: Callable[[], Any], where: str) -> Any:
     """Calls foreign code, and returns what it returns; raises whatever it raises as a ``CatalogError``."""
     try:
         return function()
@@ -145,7 +145,7 @@ def _endpoint(name: str, agent: A2AAgent, where: str) -> SourceCatalog:
     pool = SessionPool()
     pool.limits.own(agent.limits)
     answer = pool.list_all({name: server})[name]
-    name = name or id_of(answer)
+    name = name or agent_id_of(answer)
     if not name:
         raise CatalogError(f"{where}: an A2A agent has no name: give it one: {answer.error or 'its card has none'}")
     part = read_listings({name: server}, {name: answer})

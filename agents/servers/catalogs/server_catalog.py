@@ -10,7 +10,7 @@ from callsheet.agents.servers.catalogs.listings import LastListings, Listing, re
 from callsheet.graphs.catalog.formats.manifests import Difference, Problem, agent_from_listing, name_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Provenance
-from callsheet.graphs.sources.loaded import Loaded, SourceCatalog, joined
+from callsheet.graphs.sources.loaded import Loaded, SourceCatalog, join_parts
 from callsheet.graphs.sources.loading import load
 from callsheet.graphs.trust.changes import problems_of
 from callsheet.graphs.trust.pins import Admitted, Change, Listed, PinBook, digests, everything
@@ -92,7 +92,7 @@ def read_listings(
         said = None if answers[name].error else answers[name]
         live = LiveServer(name, config[name], said, differences[name], terms)
         parts.append(_live_part(live, admission, used[name]))
-    return joined(parts)
+    return join_parts(parts)
 
 
 def _stored(
@@ -164,7 +164,7 @@ def with_agent(loaded: Loaded, agent_id: str, part: SourceCatalog) -> Loaded:
     details = {
         name: _without(agent_id, value) if name in _BY_AGENT else value for name, value in before.details.items()
     }
-    whole = joined([SourceCatalog(skills=before.skills, **details), part])
+    whole = join_parts([SourceCatalog(skills=before.skills, **details), part])
     return replace(load(replace(whole, agents=tuple(agents.values())), policy=loaded.policy), label=loaded.label)
 
 

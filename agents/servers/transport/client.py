@@ -67,7 +67,7 @@ _MENDED: Mapping[str, dict[str, Any]] = {
 
 
 @asynccontextmanager
-async def connected(
+async def connect_server(
     server: ServerConfig,
     child: ChildProcess,
     changed: Callable[[], object],

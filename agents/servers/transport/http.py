@@ -16,14 +16,14 @@ from mcp.types import INTERNAL_ERROR, JSONRPCError
 
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.transport.allowance import allowed_bytes, allowed_messages
-from callsheet.agents.servers.transport.messages import answer_to, parsed
+from callsheet.agents.servers.transport.messages import parse_message, reply_to
 from callsheet.agents.servers.transport.refusals import (
     BUSY,
     LONGEST_WAIT,
     busy,
+    describe_response,
     elsewhere,
-    misled,
-    told,
+    redirect_fault,
 )
 
 _TIMEOUT = httpx2.Timeout(MCP_DEFAULT_TIMEOUT, read=MCP_DEFAULT_SSE_READ_TIMEOUT)
@@ -105,7 +105,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
             where = elsewhere(response)
             if where:
                 response.next_request = None
-                return await self._refused(response, message, misled(response, where))
+                return await self._refused(response, message, redirect_fault(response, where))
             if not message or response.status_code < 400 or not await self._is_failure(response):
                 return response
             fault = self._failure(response)
@@ -130,15 +130,17 @@ class BoundedHttpClient(httpx2.AsyncClient):
         if response.status_code in _OF_LIBRARY and self.kind == "http":
             return False
         await response.aread()
-        return response.status_code in BUSY or not isinstance(parsed(response.text), JSONRPCError)
+        return response.status_code in BUSY or not isinstance(parse_message(response.text), JSONRPCError)
 
     def _failure(self, response: httpx2.Response) -> Fault:
         """Makes the fault for the status of an answer."""
         if response.status_code in BUSY:
             return busy(response)
         if self.kind == "sse":  # its session ends
-            return Fault("crash", told(response))
-        return Fault("protocol", told(response), effect="reported" if response.status_code < 500 else "unknown")
+            return Fault("crash", describe_response(response))
+        return Fault(
+            "protocol", describe_response(response), effect="reported" if response.status_code < 500 else "unknown"
+        )
 
     async def _refused(self, response: httpx2.Response, message: Mapping[str, object], fault: Fault) -> httpx2.Response:
         """Makes the client library's answer to a message that the server refused: an error with the fault's key."""
@@ -194,7 +196,7 @@ class _Body(httpx2.AsyncByteStream):
         """Yields the body; an answer in JSON whole, after its id was checked."""
         if self._json:
             body = b"".join([piece async for piece in self._pieces()])
-            yield await asyncio.to_thread(answer_to, self._asked, body.decode("utf-8", "replace"))
+            yield await asyncio.to_thread(reply_to, self._asked, body.decode("utf-8", "replace"))
             return
         async for piece in self._pieces():
             yield piece

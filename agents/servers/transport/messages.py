@@ -18,7 +18,7 @@ _MANY_BLOCKS = 1_000
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parsed(text: str) -> Any | None:
+def parse_message(text: str) -> Any | None:
     """Parses a text as a JSON-RPC message; returns None for anything else, such as a line of a log."""
     text = text.strip()
     if not text.startswith("{"):
@@ -70,9 +70,9 @@ def _is_text(block: object) -> bool:
     return isinstance(block, dict) and block.get("type") == "text" and type(block.get("text")) is str
 
 
-def answer_to(asked: Any, text: str) -> bytes:
+def reply_to(asked: Any, text: str) -> bytes:
     """Returns the answer to the request with this id, or an error if it is none: its caller would wait for ever."""
-    message = parsed(text)
+    message = parse_message(text)
     if isinstance(message, JSONRPCError) and message.id is None:
         message.id = asked
     if not isinstance(message, JSONRPCResponse | JSONRPCError) or str(message.id) != str(asked):

@@ -33,7 +33,7 @@ def retry_after(response: httpx2.Response) -> float | None:
         return None
 
 
-def told(response: httpx2.Response) -> str:
+def describe_response(response: httpx2.Response) -> str:
     """Describes an answer whose body was read: status, text and ``Retry-After``."""
     said = f"it answers with status {status_of(response)}"
     text = response.text.strip()
@@ -48,7 +48,7 @@ def told(response: httpx2.Response) -> str:
 
 def busy(response: httpx2.Response) -> Fault:
     """Makes the fault for an answer with a status of ``BUSY``."""
-    return Fault("busy", told(response), effect="reported", wait=retry_after(response))
+    return Fault("busy", describe_response(response), effect="reported", wait=retry_after(response))
 
 
 def elsewhere(response: httpx2.Response) -> str:
@@ -68,7 +68,7 @@ def elsewhere(response: httpx2.Response) -> str:
     return str(there.url.copy_with(userinfo=b"", query=None, fragment=None))
 
 
-def misled(response: httpx2.Response, where: str) -> Fault:
+def redirect_fault(response: httpx2.Response, where: str) -> Fault:
     """Makes the fault for a redirect that a call does not follow."""
     said = f"it answers with status {status_of(response)} and sends the call on to {where}, where nothing was sent"
     cure = "if that is the right address, name it in the catalog"

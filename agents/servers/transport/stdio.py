@@ -25,7 +25,7 @@ from mcp.shared.message import SessionMessage
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.servers.transport.allowance import allowed_bytes, allowed_messages
-from callsheet.agents.servers.transport.messages import LARGE, parsed
+from callsheet.agents.servers.transport.messages import LARGE, parse_message
 from callsheet.agents.servers.transport.program_files import Stamps, stamps_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.text.hidden import shown
@@ -196,7 +196,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
             return
         self.received += len(line)
         text = line.decode("utf-8", "replace")
-        message = await asyncio.to_thread(parsed, text) if len(line) > LARGE else parsed(text)
+        message = await asyncio.to_thread(parse_message, text) if len(line) > LARGE else parse_message(text)
         if message is None:
             self._count(line)
             return

@@ -347,8 +347,8 @@ def tool_from_entry(agent_id: str, entry: Any) -> Tool:
     return Tool(
         agent=agent_id,
         name=name,
-        title=text_of(entry.get("title")),
-        description=text_of(entry.get("description")),
+        title=text_or_empty(entry.get("title")),
+        description=text_or_empty(entry.get("description")),
         input_schema=schema or {"type": "object", "properties": {}},
         output_schema=output if isinstance(output, dict) else None,
         annotations=_object(entry.get("annotations")),
@@ -363,7 +363,7 @@ def _nameless(position: int) -> str:
     return f"entry {position} of the tools is not {expected}: it is left out"
 
 
-def text_of(value: object) -> str:
+def text_or_empty(value: object) -> str:
     """Returns the value if it is a text, otherwise an empty text."""
     return value if isinstance(value, str) else ""
 

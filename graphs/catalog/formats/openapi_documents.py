@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from callsheet.graphs.catalog.formats.manifests import parse_json, read_yaml
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.text.json_schema import JsonObject, pointed
+from callsheet.graphs.text.json_schema import JsonObject, resolve_pointer
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.regular_files import read_regular
 
@@ -25,7 +25,7 @@ _YAML = (".yaml", ".yml")
 
 
 def is_specification(path: Path) -> bool:
-    """Returns whether a file may be an OpenAPI specification: ``parsed`` says for sure."""
+    """Returns whether a file may be an OpenAPI specification: ``parse_specification`` says for sure."""
     if path.suffix.lower() not in (".json", *_YAML):
         return False
     try:
@@ -34,7 +34,7 @@ def is_specification(path: Path) -> bool:
         return False  # whoever reads it next says why it cannot be read
 
 
-def parsed(text: bytes, where: str) -> JsonObject:
+def parse_specification(text: bytes, where: str) -> JsonObject:
     """Returns the document of a specification.
 
     Raises:
@@ -128,7 +128,7 @@ class Document:
             cure = "bundle the specification into one file, for example with `npx @redocly/cli bundle`"
             raise CatalogError(f"$ref {named!r} is in another document, which is not read: {cure}")
         try:
-            return pointed(reference, self._document)
+            return resolve_pointer(reference, self._document)
         except LookupError as error:
             raise CatalogError(f"$ref {named!r} points to nothing: correct it") from error
 

@@ -378,7 +378,7 @@ def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
         except CatalogError as error:
             left_out[str(error)].append(f"{method.upper()} {path}")
             continue
-        slug = id_of(tag_name)
+        slug = id_part(tag_name)
         names.setdefault(slug, tag_name if slug else "")
         entries[slug].append(entry)
     descriptions = dict[str, str]()
@@ -392,7 +392,7 @@ def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
     return Api(title, _server(document.get("servers")), agents, problems)
 
 
-def id_of(text: str) -> str:
+def id_part(text: str) -> str:
     """Returns a title or a tag as a part of an id."""
     return _NO_ID.sub("-", encodable(text)).strip("-").lower()[:_LONGEST_ID]
 

@@ -38,7 +38,7 @@ class Served:
     read: Callable[..., Loaded] | None = None
 
 
-def served() -> Served:
+def served_catalog() -> Served:
     """Returns the catalog that the environment names; loaded and indexed on the first call only.
 
     Raises:

@@ -24,11 +24,11 @@ from callsheet.graphs import (
     Skill,
     Tool,
     dependency_edges,
+    describe_change,
     diff_of,
     needed_by,
     needs,
     owner,
-    told,
     used_by,
 )
 from callsheet.graphs.text.messages import counted

@@ -111,7 +111,7 @@ def _reading(runs: bool) -> dict[str, Endpoint]:
         "overview": _threaded(Parameters, lambda visible, _: node_details.overview(visible, runs=runs)),
         "map": _threaded(Parameters, lambda visible, _: node_details.catalog_map(visible)),
         "agents": _threaded(node_details.AgentList, node_details.list_agents),
-        "search": _threaded(node_details.Query, node_details.search),
+        "search": _threaded(node_details.SearchQuery, node_details.search),
         "node": _threaded(node_details.Id, node_details.node),
         "capability": _threaded(node_details.Id, node_details.capability),
         "findings": _threaded(node_details.Id, findings),

@@ -31,7 +31,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from callsheet.agents.calls.call_context import PROGRESS, within
 from callsheet.agents.calls.question_text import shown_text
-from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
+from callsheet.agents.calls.review import TOOK_EFFECT, decision_on, flat
 from callsheet.graphs import CallsheetError, Loaded, SettingsError, User, shown
 from callsheet.graphs.text.messages import counted, error_lines
 from callsheet.orchestrator.run.run_metrics import count_call
@@ -326,7 +326,7 @@ async def _elicited(waiting: Waiting, context: Context, caller: Caller) -> types
         SettingsError: The call needs approval, and the client cannot ask.
     """
     if not can_ask(context.session.client_capabilities):
-        why = refusal(waiting, caller.user)
+        why = refused_answer(waiting, caller.user)
         if why:
             raise SettingsError(why)
         return None
@@ -373,7 +373,7 @@ def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
     return able is not None and (able.form is not None or able.url is None)
 
 
-def refusal(waiting: Waiting, user: User) -> str:
+def refused_answer(waiting: Waiting, user: User) -> str:
     """Returns why a call is not made if the client cannot ask.
 
     Empty for a question that has an answer without a person.
@@ -398,11 +398,11 @@ def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
     remark = {"message": texts["message"]} if "message" in texts else {}
     match chosen if chosen in _choices(asked) else "":
         case "always":
-            return decided("approve", asked, always=True)
+            return decision_on("approve", asked, always=True)
         case "respond":
-            return decided("respond", asked, message=texts.get("message", TOOK_EFFECT))
+            return decision_on("respond", asked, message=texts.get("message", TOOK_EFFECT))
         case "approve" | "edit" | "reject" as word:
-            return decided(word, asked, **remark)
+            return decision_on(word, asked, **remark)
     return {"decisions": [{"type": f"({chosen})"}]}
 
 

@@ -13,9 +13,9 @@ from starlette.requests import Request
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import CallsheetError, SettingsError, UnknownNameError, User
 from callsheet.orchestrator.run.threads import Threads, stream_in_thread
-from callsheet.orchestrator.run_events import MODES, RunEvent, event_of, status_of, values_of
+from callsheet.orchestrator.run_events import MODES, RunEvent, event_of, event_status, values_of
 from callsheet.orchestrator.server.page_requests import RefusedError
-from callsheet.orchestrator.server.runs.runs import MOST_RUNS, Thread, config_of, no_thread, refused
+from callsheet.orchestrator.server.runs.runs import MOST_RUNS, Thread, config_of, missing_thread, no_thread
 from callsheet.orchestrator.server.visible_catalog import shown_line
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class LocalBackend:
                 state = await app.aget_state(config_of(name))
         except SettingsError as error:
             return Thread(id=name, request=shown_line(str(error)), status="error", at="")
-        status = "running" if self._goes_on(name) else status_of(state)
+        status = "running" if self._goes_on(name) else event_status(state)
         text = shown_line(str(values_of(state).get("request", "")))
         return Thread(id=name, request=text, status=status, at=state.created_at or "")
 
@@ -149,7 +149,7 @@ class LocalBackend:
 
     def _check(self, thread: str) -> None:
         if thread not in self._runs and thread not in self._threads.names():
-            raise refused(thread)
+            raise missing_thread(thread)
 
     async def _run(self, thread: str, run: _LocalRun, given: Any) -> None:
         trouble = ""

@@ -8,7 +8,7 @@ from typing import Any
 from callsheet.agents.calls import question_text
 from callsheet.agents.calls.plan import KIND
 from callsheet.agents.calls.review import each_call, flat
-from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, shown_line, shown_text
+from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, page_text, shown_line
 
 WITHHELD = "withheld: it is about tools that you may not see"
 
@@ -31,7 +31,7 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
     plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
     tool = str(plain.get("tool") or "")
     hidden = bool(tool) and not visible.may_see(tool)
-    text = WITHHELD if hidden else shown_text(str(_question(plain) or plain.get("description") or plain))
+    text = WITHHELD if hidden else page_text(str(_question(plain) or plain.get("description") or plain))
     return {
         "id": f"{interrupt}-{place}" if place else interrupt,
         "interrupt": interrupt,
@@ -74,7 +74,7 @@ def _fields(properties: Mapping[str, Any]) -> Json:
         texts = [one if isinstance(one, str) else question_text.whole_value(one, indent=None) for one in choices]
         kinds = spec.get("type") or "value"
         kind = " or ".join(map(str, kinds)) if isinstance(kinds, list) else str(kinds)
-        fields[name] = {"about": shown_text(str(spec.get("description") or "")), "type": kind, "choices": texts}
+        fields[name] = {"about": page_text(str(spec.get("description") or "")), "type": kind, "choices": texts}
     return fields
 
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator.run.answers import by_id, is_by_id
 from callsheet.orchestrator.run.settings import unknown_setting
-from callsheet.orchestrator.server.runs.server_backend import allowed
+from callsheet.orchestrator.server.runs.server_backend import ask_server
 
 if TYPE_CHECKING:
     from langgraph_sdk.client import LangGraphClient
@@ -96,7 +96,7 @@ async def _unknown_settings(request: Request, assistant: str, context: Mapping[s
         schemas: Any = await client.assistants.get_schemas(named[0]["assistant_id"] if named else assistant)
         return schemas["context_schema"]
 
-    told = await allowed(request, schema)
+    told = await ask_server(request, schema)
     if not isinstance(told, Mapping) or told.get("additionalProperties") is not False:
         return ""
     known = told.get("properties", {})
@@ -115,7 +115,7 @@ async def _unknown_question(request: Request, thread: str, resume: Any) -> str:
         state: Any = await client.threads.get_state(thread)
         return state.get("interrupts")
 
-    found = await allowed(request, interrupts)
+    found = await ask_server(request, interrupts)
     try:
         by_id(resume, [Interrupt(one.get("value"), id=str(one["id"])) for one in found or ()])
     except SettingsError as error:

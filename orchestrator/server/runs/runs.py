@@ -150,6 +150,6 @@ def no_thread(thread: str) -> str:
     return f"there is no thread {thread!r} that you may see"
 
 
-def refused(thread: str) -> RefusedError:
+def missing_thread(thread: str) -> RefusedError:
     """Returns the refusal to change a thread that is not there for the viewer."""
     return RefusedError(no_thread(thread))

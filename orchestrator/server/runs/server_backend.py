@@ -49,7 +49,7 @@ class ServerBackend:
 
     async def recent(self, request: Request) -> Sequence[Thread]:
         """Returns the last threads of the supervisor."""
-        found = await allowed(
+        found = await ask_server(
             request,
             lambda client: client.threads.search(
                 metadata={"graph_id": _GRAPH},
@@ -64,7 +64,7 @@ class ServerBackend:
 
     async def waiting(self, request: Request) -> int | None:
         """Returns the number of pending questions in the threads that the viewer may see."""
-        found = await allowed(
+        found = await ask_server(
             request,
             lambda client: client.threads.search(
                 metadata={"graph_id": _GRAPH}, status="interrupted", limit=_MOST_WAITING, select=["interrupts"]
@@ -104,7 +104,7 @@ class ServerBackend:
 
     async def events(self, request: Request, thread: str) -> AsyncIterator[RunEvent]:
         """Yields what the server has streamed of the thread's run, and streams."""
-        runs: Any = await allowed(request, lambda client: client.runs.list(thread, limit=1))
+        runs: Any = await ask_server(request, lambda client: client.runs.list(thread, limit=1))
         if not runs or runs[0]["status"] not in _GOING:
             return
         yield _first_event(runs[0])
@@ -171,7 +171,7 @@ def _why(response: Any) -> str:
     return f"the server answered {response.status_code}"
 
 
-async def allowed(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]) -> T | None:
+async def ask_server(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]) -> T | None:
     """Returns the server's answer to this user; None if the user may not see it."""
     import httpx
 

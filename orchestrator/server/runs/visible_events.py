@@ -17,7 +17,7 @@ from callsheet.agents.work.media import picture_type
 from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.run_events import RunEvent, pick_notes, progress_text, values_of
 from callsheet.orchestrator.server.runs.question_views import WITHHELD, question_views
-from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, shown_line, shown_text
+from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, page_text, shown_line
 
 _OF_CALLS = ("tool_started", "progress", "tool_finished")
 
@@ -262,7 +262,7 @@ def picture_of(visible: VisibleCatalog, history: Sequence[StateSnapshot], name: 
 
 
 def _text(value: Any) -> str:
-    return shown_text(str(value or ""))
+    return page_text(str(value or ""))
 
 
 def _lines(values: Any) -> list[str]:

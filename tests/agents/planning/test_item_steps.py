@@ -8,12 +8,12 @@ import pytest
 
 from callsheet.agents import Plan, Step, StepResult
 from callsheet.agents.planning.planner import PlanRevision
-from callsheet.agents.planning.revision import expanded, items_of, revised
+from callsheet.agents.planning.revision import expand_items, items_of, revise_plan
 from callsheet.graphs import Catalog
 
 LISTED = Step(id="1", text="list notes")
 READ = Step(id="2", text="read {item}", depends_on=("1",), for_each="1")
-MAPPED, _ = expanded(Plan(steps=(LISTED, READ)), READ, ["a", "b"], wave=1)
+MAPPED, _ = expand_items(Plan(steps=(LISTED, READ)), READ, ["a", "b"], wave=1)
 DONE = {name: StepResult(id=name, text="") for name in ("1", "2.1", "2.2")}
 
 
@@ -37,18 +37,18 @@ def test_results_per_item_are_the_items_of_the_next_step() -> None:
 
 def test_steps_of_items_take_no_id_that_another_step_has() -> None:
     plan = Plan(steps=(LISTED, READ, Step(id="2.1", text="write")))
-    after, revision = expanded(plan, READ, ["a", "b"], wave=1)
+    after, revision = expand_items(plan, READ, ["a", "b"], wave=1)
     assert [step.id for step in after.steps] == ["1", "2.2", "2.3", "2.1"]
     assert revision.added == ("2.2", "2.3")
 
 
 def test_a_revision_may_map_the_same_text_over_other_items() -> None:
     steps = [{"id": str(number), "text": "write {item}", "for_each": f"2.{number - 6}"} for number in (7, 8)]
-    after, _ = revised(MAPPED, PlanRevision(steps=steps), DONE, Catalog(), wave=2)  # type: ignore[arg-type]
+    after, _ = revise_plan(MAPPED, PlanRevision(steps=steps), DONE, Catalog(), wave=2)  # type: ignore[arg-type]
     assert [(step.for_each, step.depends_on) for step in after.steps[-2:]] == [("2.1", ("2.1",)), ("2.2", ("2.2",))]
 
 
 @pytest.mark.parametrize("needs", [{"depends_on": ["2"]}, {"for_each": "2"}])
 def test_a_new_step_may_build_on_all_steps_of_items(needs: dict[str, Any]) -> None:
-    after, _ = revised(MAPPED, draft(text="write", **needs), DONE, Catalog(), wave=2)
+    after, _ = revise_plan(MAPPED, draft(text="write", **needs), DONE, Catalog(), wave=2)
     assert after.steps[-1].depends_on == ("2.1", "2.2")

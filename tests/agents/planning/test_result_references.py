@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from callsheet.agents import Call, StepResult
-from callsheet.agents.calls.plan import ResultValueError, resolved, value_of
-from callsheet.agents.work.context import reported, reports
+from callsheet.agents.calls.plan import ResultValueError, resolve_references, value_of
+from callsheet.agents.work.context import report_of, reports
 from callsheet.agents.work.equipment import answer_reading
 
 ROWS = {"items": [{"id": "x-19", "n": 3}, {"id": "x-20", "n": 4}]}
@@ -48,7 +48,7 @@ OWN = (made({"own": True}),)
     ],
 )
 def test_a_reference_stands_for_its_value(value: Any, real: Any) -> None:
-    assert resolved({"x": value, "y": 1}, RESULTS, OWN) == {"x": real, "y": 1}
+    assert resolve_references({"x": value, "y": 1}, RESULTS, OWN) == {"x": real, "y": 1}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_a_reference_stands_for_its_value(value: Any, real: Any) -> None:
 )
 def test_a_reference_to_nothing_is_refused(value: Any, words: str) -> None:
     with pytest.raises(ResultValueError) as caught:
-        resolved({"x": value}, RESULTS, OWN)
+        resolve_references({"x": value}, RESULTS, OWN)
     assert words in str(caught.value)
 
 
@@ -79,15 +79,15 @@ def test_a_failed_call_gives_no_value() -> None:
 
 
 def test_a_result_is_reported_with_its_data_and_the_beginning_of_its_calls() -> None:
-    told = reported(RESULTS[0])
+    told = report_of(RESULTS[0])
     assert "<result>\ntwo rows\n</result>" in told
     assert "The data of '1': an object of 1 fields (items): " in told
     assert '- 1/c2 a/t {"q": 1} -> 6 characters: [7, 8]' in told
     failed = StepResult(
         id="5", text="t", status="failed", error="gone", calls=(made("x").model_copy(update={"error": "404"}),)
     )
-    assert "(failed) gone" in reported(failed)
-    assert "-> failed: 404" in reported(failed)
+    assert "(failed) gone" in report_of(failed)
+    assert "-> failed: 404" in report_of(failed)
 
 
 def test_results_have_a_budget_together() -> None:
@@ -99,7 +99,7 @@ def test_results_have_a_budget_together() -> None:
 def test_a_long_result_is_shown_in_part_and_read_in_pieces() -> None:
     rows = [{"id": number, "text": "row " * 20} for number in range(200)]
     long = StepResult(id="1", text="t", result="200 rows", data=rows, calls=(made(rows),))
-    told = reported(long)
+    told = report_of(long)
     assert len(told) < 2_500
     assert "a list of 200 items, the first an object of 2 fields (id, text)" in told
     for name in ("1", "1/c1"):

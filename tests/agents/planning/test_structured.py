@@ -15,7 +15,7 @@ from langchain_core.tools import tool
 from pydantic import BaseModel, Field
 
 from callsheet.agents.models.chat_models import ModelError
-from callsheet.agents.models.structured import structured
+from callsheet.agents.models.structured import ask_for_object
 from scripted_model import ScriptedModel, calls
 
 
@@ -49,14 +49,14 @@ def priced(message: AIMessage) -> AIMessage:
 )
 async def test_an_object_in_a_text_is_read_before_anything_is_asked_again(written: str) -> None:
     model = ScriptedModel(replies=[AIMessage(written)])
-    trip, usage = await structured(model, Trip, ASKED)
+    trip, usage = await ask_for_object(model, Trip, ASKED)
     assert (trip.place, trip.days, usage.calls) == ("Oslo", 2, 1)
 
 
 @pytest.mark.parametrize("written", ['{"verbose": true}', "no object", "{" * 5_000, '{"place": ["Oslo"]}'])
 async def test_an_object_with_other_fields_is_not_read(written: str) -> None:
     model = ScriptedModel(replies=[priced(AIMessage(written)), priced(calls("Trip", **OSLO))])
-    trip, usage = await structured(model, Trip, ASKED)
+    trip, usage = await ask_for_object(model, Trip, ASKED)
     assert trip.place == "Oslo"
     assert (usage.calls, usage.input_tokens) == (2, 20)  # the reply that was not used is paid for too
 
@@ -100,23 +100,23 @@ class Choosy(BaseChatModel):
 async def test_a_form_that_the_provider_refuses_is_not_tried_again(status: int) -> None:
     model = Choosy(refused={"function_calling": status, "json_schema": status})
     for _ in range(3):
-        assert (await structured(model, Trip, ASKED))[0].place == "Oslo"
+        assert (await ask_for_object(model, Trip, ASKED))[0].place == "Oslo"
     assert model.asked == ["function_calling", "json_schema", "text", "text", "text"]
 
 
 async def test_the_next_form_is_tried_first_from_then_on() -> None:
     model = Choosy(refused={"function_calling": 400})
-    await structured(model, Trip, ASKED)
-    await structured(model, Trip, ASKED)
+    await ask_for_object(model, Trip, ASKED)
+    await ask_for_object(model, Trip, ASKED)
     assert model.asked == ["function_calling", "json_schema", "json_schema"]
 
 
 async def test_a_request_that_is_refused_in_each_form_says_nothing_of_the_forms() -> None:
     model = Choosy(refused=dict.fromkeys(("function_calling", "json_schema", "text"), 400))
     with pytest.raises(ModelError, match="HTTP 400"):
-        await structured(model, Trip, ASKED)
+        await ask_for_object(model, Trip, ASKED)
     model.refused.clear()  # the next conversation is shorter
-    await structured(model, Trip, ASKED)
+    await ask_for_object(model, Trip, ASKED)
     assert model.asked[3:] == ["function_calling"]
 
 
@@ -124,7 +124,7 @@ async def test_a_request_that_is_refused_in_each_form_says_nothing_of_the_forms(
 async def test_another_error_is_raised_and_no_form_is_tried(status: int) -> None:
     model = Choosy(refused={"function_calling": status})
     with pytest.raises(ModelError, match=f"HTTP {status}"):
-        await structured(model, Trip, ASKED)
+        await ask_for_object(model, Trip, ASKED)
     assert model.asked == ["function_calling"]
 
 
@@ -142,7 +142,7 @@ class ToolsRefused(ScriptedModel):
 
 async def test_a_refused_tool_call_is_not_tried_again_under_the_name_of_a_schema() -> None:
     model = ToolsRefused(replies=[AIMessage(json.dumps(OSLO))])
-    await structured(model, Trip, ASKED)
+    await ask_for_object(model, Trip, ASKED)
     assert [shown["tools"] for shown in model.shown] == [["Trip"], []]
 
 
@@ -165,7 +165,7 @@ async def test_lookups_are_answered_before_the_object() -> None:
     places, seen = lookup()
     look = priced(calls("list_places", country="Norway"))
     model = ScriptedModel(replies=[look, priced(calls("Trip", **OSLO))])
-    trip, usage = await structured(model, Trip, ASKED, beside=[places])
+    trip, usage = await ask_for_object(model, Trip, ASKED, beside=[places])
     assert (trip.place, seen, usage.calls, usage.input_tokens) == ("Oslo", ["Norway"], 2, 20)
     assert model.shown[0]["tools"] == ["Trip", "list_places"]
     answer = model.shown[1]["messages"][-1]
@@ -176,7 +176,7 @@ async def test_lookups_are_answered_before_the_object() -> None:
 async def test_a_model_looks_up_four_times_and_then_answers() -> None:
     places, seen = lookup()
     model = ScriptedModel(replies=[*[calls("list_places", country=str(n)) for n in range(4)], calls("Trip", **OSLO)])
-    trip, _ = await structured(model, Trip, ASKED, beside=[places])
+    trip, _ = await ask_for_object(model, Trip, ASKED, beside=[places])
     assert (trip.place, len(seen)) == ("Oslo", 4)
     assert model.shown[4]["tools"] == ["Trip"]
 
@@ -185,6 +185,6 @@ async def test_the_model_sees_the_error_of_a_lookup_that_fails() -> None:
     places, seen = lookup()
     unknown = [{"name": "find_all", "args": {}, "id": "2"}, {"name": "list_places", "args": {}, "id": "3"}]
     model = ScriptedModel(replies=[AIMessage("", tool_calls=unknown), calls("Trip", **OSLO)])
-    trip, _ = await structured(model, Trip, ASKED, beside=[places])
+    trip, _ = await ask_for_object(model, Trip, ASKED, beside=[places])
     answers = [message for message in model.shown[1]["messages"] if isinstance(message, ToolMessage)]
     assert (trip.place, seen, [answer.status for answer in answers]) == ("Oslo", [], ["error", "error"])

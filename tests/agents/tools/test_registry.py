@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException, tool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.calls.plan import resolved, value_of
+from callsheet.agents.calls.plan import resolve_references, value_of
 from callsheet.agents.registry import tool_registry as registry_module
 from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
 from callsheet.agents.registry.tool_registry import ToolRegistry
@@ -91,7 +91,7 @@ async def test_data_beside_a_text_reach_the_model_and_references(registry: Calla
     asked = AIMessage("", tool_calls=[ToolCall(name=bound.name, args={}, id="1")])
     (call,) = calls_of([asked, answer], {bound.name: bound})
     assert value_of(call) == data
-    assert resolved({"$call": "c1", "path": "items[1].id"}, (), [call]) == "p-2"
+    assert resolve_references({"$call": "c1", "path": "items[1].id"}, (), [call]) == "p-2"
     reading = answer_reading(ToolCall(name="read_result", args={"id": "c1"}, id="2"), (), [call])
     assert reading.text == answer.text
 

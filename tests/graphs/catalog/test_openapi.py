@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from callsheet.graphs import CatalogError, load
-from callsheet.graphs.catalog.formats.openapi_documents import is_specification, parsed
+from callsheet.graphs.catalog.formats.openapi_documents import is_specification, parse_specification
 from callsheet.graphs.catalog.formats.openapi_operations import Api, api_of
 from callsheet.graphs.text.model_schema import model_schema
 from made_specs import made_spec
@@ -244,7 +244,7 @@ def depth_of(value: Any) -> int:
 )
 def test_a_text_that_cannot_be_read_is_named_with_the_reason(text: bytes, words: str) -> None:
     with pytest.raises(CatalogError) as caught:
-        parsed(text, "spec")
+        parse_specification(text, "spec")
     assert words in str(caught.value)
     assert str(caught.value).startswith("spec: ")
 
@@ -254,13 +254,13 @@ def test_aliases_that_double_at_each_level_are_refused() -> None:
     lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, 12)]
     for merge in ("", "\nx: {<<: [*a3, *a4]}"):
         with pytest.raises(CatalogError, match=r"aliases expand to too many nodes|not valid YAML"):
-            parsed(("\n".join(lines) + merge).encode(), "spec")
+            parse_specification(("\n".join(lines) + merge).encode(), "spec")
 
 
 def test_yaml_is_read_with_the_scalars_of_json() -> None:
     text = b"openapi: 3.0.0\nbase: &base {a: no}\n"
     text += b"x: {<<: *base, on: 2020-01-01, 200: yes, n: 1.5, t: true, z: null, e: 1e3}"
-    assert parsed(text, "spec")["x"] == {
+    assert parse_specification(text, "spec")["x"] == {
         "a": "no", "on": "2020-01-01", "200": "yes", "n": 1.5, "t": True, "z": None, "e": 1000.0,
     }  # fmt: skip
 

@@ -11,7 +11,7 @@ import pytest
 
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
-from callsheet.graphs import Listed, PinBook, ServerConfig, TrustError, diff_of, digest, findings_of, told
+from callsheet.graphs import Listed, PinBook, ServerConfig, TrustError, describe_change, diff_of, digest, findings_of
 from callsheet.graphs.trust.changes import sides_of
 
 TOOL: dict[str, Any] = {"name": "work", "description": "Does work.", "inputSchema": {"type": "object"}}
@@ -113,7 +113,7 @@ def test_a_tool_or_description_that_hides_characters_is_not_accepted_at_first_us
     assert admitted.about["instructions"] == ""
     changes = [(change.kind, change.tool) for change in admitted.changes]
     assert changes == [("about", ""), ("suspect", "b"), ("suspect", "c")]
-    assert told(admitted.changes[1]) == "a/b is new, and its name or a text of it hides characters"
+    assert describe_change(admitted.changes[1]) == "a/b is new, and its name or a text of it hides characters"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from callsheet import Settings, create_arag
 from callsheet.graphs import SettingsError
 from callsheet.orchestrator import ReaderSettings
-from callsheet.orchestrator.apps.arag_graph import FORCED, READER, ReaderPrompts, checked
+from callsheet.orchestrator.apps.arag_graph import FORCED, READER, ReaderPrompts, check_citations
 from scripted_model import ScriptedModel, calls
 
 Say = dict[str, Callable[..., AIMessage]]
@@ -135,7 +135,7 @@ def test_a_citation_that_was_not_read_or_does_not_exist_is_taken_out(docs: Path,
     ],
 )
 def test_citations_by_their_form(text: str, kept: str, citations: list[str]) -> None:
-    said, cited, _ = checked(text, ["a.md#1", "a b.md#1"])
+    said, cited, _ = check_citations(text, ["a.md#1", "a b.md#1"])
     assert (said, cited) == (kept, citations)
 
 

@@ -13,12 +13,12 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command
 
-from callsheet.agents.calls.review import decided, flat
-from callsheet.agents.registry.binding import names_of
+from callsheet.agents.calls.review import decision_on, flat
+from callsheet.agents.registry.binding import names_of_bound
 from callsheet.agents.work.equipment import skill_definition
 from callsheet.graphs import Agent, Catalog, Policy, SettingsError, Skill, SourceCatalog, Tool, load
 from callsheet.orchestrator import CallsheetTools
-from callsheet.orchestrator.apps.tool_middleware import request_of
+from callsheet.orchestrator.apps.tool_middleware import last_request
 from callsheet.retrievers.roster import roster
 from scripted_decisions import Stub, of
 from scripted_model import ScriptedModel, calls
@@ -29,7 +29,7 @@ OWN = ["run_program", "need_tool", "read_result"]
 FIRST = [*OWN, "bank_exchange_rate"]
 SKILL = Skill(name="rates", description="Look up the exchange rate of a currency.", text="Ask\u200b twice. " * 50)
 CONFIG: Any = {"configurable": {"thread_id": "1"}}
-OURS = names_of("bank", "exchange_rate")[-1]
+OURS = names_of_bound("bank", "exchange_rate")[-1]
 """The name of the catalog's tool beside a tool of that name."""
 
 
@@ -82,7 +82,7 @@ async def test_a_person_is_asked_about_risky_tools(
     (question,) = state["__interrupt__"]
     assert flat(question.value)["description"].startswith("The agent wants to call bank/exchange_rate")
     assert shop.called == []
-    answer: Any = Command(resume={question.id: decided("edit", question.value, args={"currency": "NOK"})})
+    answer: Any = Command(resume={question.id: decision_on("edit", question.value, args={"currency": "NOK"})})
     state = await either(app, answer, blocking=blocking)
     answer = Command(resume={found.id: {"type": "approve"} for found in state["__interrupt__"]})
     state = await either(app, answer, blocking=blocking)
@@ -252,8 +252,8 @@ def test_a_loop_searches_once_for_each_message_of_the_user(catalog: Any, monkeyp
     from callsheet.orchestrator.apps import tool_middleware
 
     asked: list[str] = []
-    real = tool_middleware.selected
-    monkeypatch.setattr(tool_middleware, "selected", lambda r, text, **k: asked.append(text) or real(r, text, **k))
+    real = tool_middleware.select_traced
+    monkeypatch.setattr(tool_middleware, "select_traced", lambda r, text, **k: asked.append(text) or real(r, text, **k))
     loop = said("Next, write a note.", calls("bank_exchange_rate", currency="USD"))
     app = agent(ScriptedModel(replies=[loop, loop, loop, loop, AIMessage("0.9")]), catalog)
     ask(app)
@@ -277,7 +277,7 @@ PICTURE = {"type": "image", "base64": "aGk=", "mime_type": "image/png"}
     ],
 )
 def test_the_request_is_the_last_message_of_the_user(messages: Any, request_text: str) -> None:
-    assert request_of(messages) == request_text
+    assert last_request(messages) == request_text
 
 
 def test_a_document_in_a_message_is_searched_without_its_middle(catalog: Any) -> None:

@@ -16,7 +16,7 @@ from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import KeptResults
 from callsheet.graphs import Catalog, Policy, User
 from callsheet.orchestrator.cli import output
-from callsheet.orchestrator.cli.ask import run
+from callsheet.orchestrator.cli.ask import run_workflow
 from callsheet.orchestrator.run.settings import Settings
 from callsheet.orchestrator.run.threads import Threads, stream_in_thread
 from callsheet.orchestrator.run_events import MODES, RunEvent, event_of
@@ -228,7 +228,7 @@ async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch:
     page = Shop(shop, monkeypatch, tmp_path, settings=Settings(approval="never"))
     with page.threads.locked("rates"):
         given = {"messages": [{"role": "user", "content": RATE}]}
-        await run(page.workflow, page.threads, "rates", given, lambda _: None)
+        await run_workflow(page.workflow, page.threads, "rates", given, lambda _: None)
     (tmp_path / "threads" / "broken.sqlite").write_text("this is no database, whatever its name says" * 20)
     known = {thread["id"]: thread for thread in page.client.get("/callsheet/api/runs").json()}
     assert (known["rates"]["request"][:7], known["rates"]["status"]) == ("Look up", "done")

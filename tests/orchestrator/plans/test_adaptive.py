@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langgraph.types import Command
 
-from callsheet.agents.calls.review import decided
+from callsheet.agents.calls.review import decision_on
 from deciding_model import DecidingModel
 from desk import SUM, Office, steps, sums, worker
 
@@ -272,7 +272,7 @@ async def test_a_cancelled_run_of_mapped_steps_is_taken_up(desk: Any) -> None:
     await go(None)
     waiting = run.app.get_state(run.config).interrupts  # nobody knows whether the call that was cut off took effect
     assert {question.value["type"] for question in waiting} == {"unknown_outcome"}
-    state = await go(Command(resume={question.id: decided("edit", question.value) for question in waiting}))
+    state = await go(Command(resume={question.id: decision_on("edit", question.value) for question in waiting}))
     assert {result["status"] for result in state["results"].values()} == {"done"}
     assert desk.names().count("write_row") == 1
     assert desk.names().count("list_files") == 1

@@ -17,7 +17,7 @@ import pytest
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
-from callsheet.agents.calls.review import decided, flat
+from callsheet.agents.calls.review import decision_on, flat
 from desk import SUM, Desk, LoggedDesk, Office, sums
 from forked import run_forked
 from fuzzing import is_long
@@ -133,6 +133,6 @@ def verdict(desk: LoggedDesk, asked: Any) -> dict[str, Any]:
     """What somebody says who has looked into the log."""
     name, args = asked["tool"].rpartition("/")[2], flat(asked)["args"]
     if [name, args] not in desk.made():
-        return decided("edit", asked)
+        return decision_on("edit", asked)
     tools = {tool.name: tool for tools in Desk().agents().values() for tool in tools}
-    return decided("respond", asked, message=tools[name].invoke(args))
+    return decision_on("respond", asked, message=tools[name].invoke(args))

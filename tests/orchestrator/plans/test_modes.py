@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langgraph.types import Command
 
-from callsheet.agents.calls.review import decided, flat
+from callsheet.agents.calls.review import decision_on, flat
 from deciding_model import DecidingModel
 
 ONE = "read may.txt"
@@ -100,7 +100,7 @@ def test_a_question_is_asked_and_its_answer_planned_with(office: Any, desk: Any)
     (question,) = state["waiting"]
     assert question.value["type"] == "question"
     assert flat(question.value)["args"]["choices"] == ["may.txt", "june.txt"]
-    state = run.ask(Command(resume={question.id: decided("respond", question.value, message="june.txt")}))
+    state = run.ask(Command(resume={question.id: decision_on("respond", question.value, message="june.txt")}))
     assert desk.calls == [("read_file", {"path": "june.txt"})]
     assert state["usage"]["by_role"]["planner"]["calls"] == 2
 
@@ -127,6 +127,6 @@ def test_a_question_of_the_reviser_is_asked_in_the_middle(office: Any, desk: Any
     run = office(DecidingModel(plan=lambda _: listing, revise=revise, work=decide))
     (question,) = run.ask("list notes")["waiting"]
     assert desk.names() == ["list_files"]
-    state = run.ask(Command(resume={question.id: decided("respond", question.value, message="yes")}))
+    state = run.ask(Command(resume={question.id: decision_on("respond", question.value, message="yes")}))
     assert desk.names() == ["list_files", "read_file"]
     assert state["revisions"][0]["added"] == ["2"]

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from callsheet.agents.calls.review import decided, flat
+from callsheet.agents.calls.review import decision_on, flat
 from deciding_model import own_steps
 from disk import BROKEN, MENDED, ONE, RAW, THREAD, Disk, ask, by_step, call, finish, supervised
 from scripted_model import calls, unlabelled
@@ -292,7 +292,7 @@ def test_what_only_a_person_knows_is_asked_and_the_step_goes_on(disk: Disk) -> N
     assert question.value["type"] == "needs_input"
     assert [*flat(question.value)["args"]] == ["end of the file"]
     assert "What is the end of the file?" in flat(question.value)["description"]
-    state = app.invoke(Command(resume=decided("edit", question.value, args={"end of the file": MENDED})), THREAD)
+    state = app.invoke(Command(resume=decision_on("edit", question.value, args={"end of the file": MENDED})), THREAD)
     assert disk.files["a.json"] == MENDED
     result = state["results"]["1"]
     assert (result["status"], [one["id"] for one in result["calls"]]) == ("done", ["c1", "c2"])

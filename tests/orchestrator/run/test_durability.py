@@ -18,7 +18,7 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents.calls import run_claim
-from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
+from callsheet.agents.calls.review import TOOK_EFFECT, decision_on, flat
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 STEPS = (("1", RATE, []), ("2", NOTE, ["1"]))
@@ -85,11 +85,11 @@ def truth(waiting: Sequence[Any], shop: Any) -> dict[str, Any]:
     answers = {}
     for found in waiting:
         if found.value["type"] == "tool_approval":
-            answers[found.id] = decided("approve", found.value)
+            answers[found.id] = decision_on("approve", found.value)
         elif flat(found.value)["name"] in shop.called:
-            answers[found.id] = decided("respond", found.value, message=TOOK_EFFECT)
+            answers[found.id] = decision_on("respond", found.value, message=TOOK_EFFECT)
         else:
-            answers[found.id] = decided("edit", found.value)
+            answers[found.id] = decision_on("edit", found.value)
     return answers
 
 
@@ -186,7 +186,9 @@ async def test_a_call_of_a_run_that_was_rolled_back_is_not_repeated(
     state = await app.ainvoke(None if answer is None else Command(resume={asked.id: answer}), THREAD)
     (asked,) = state["__interrupt__"]
     assert (asked.value["type"], flat(asked.value)["name"]) == ("unknown_outcome", "notebook_write_note")
-    state = await app.ainvoke(Command(resume={asked.id: decided("respond", asked.value, message=TOOK_EFFECT)}), THREAD)
+    state = await app.ainvoke(
+        Command(resume={asked.id: decision_on("respond", asked.value, message=TOOK_EFFECT)}), THREAD
+    )
     assert not state.get("__interrupt__")
     assert state["results"]["2"]["status"] == "done"
     assert shop.called == ONCE

@@ -36,8 +36,8 @@ def told(**more: Any) -> Samples:
 
 def test_a_retrieval_is_timed_and_its_agents_are_counted() -> None:
     retriever = served(small_catalog()).retriever
-    found = run_metrics.measured(retriever, "weather forecast for a place", agents=2)
-    assert run_metrics.measured(retriever, "zzz qqq").verdict == "nothing_fits"
+    found = run_metrics.select_measured(retriever, "weather forecast for a place", agents=2)
+    assert run_metrics.select_measured(retriever, "zzz qqq").verdict == "nothing_fits"
     samples = told()
     assert samples["callsheet_retrieval_seconds_count", ()] == 2
     assert samples["callsheet_retrieval_seconds_bucket", (("le", "+Inf"),)] == 2
@@ -48,7 +48,7 @@ def test_a_retrieval_is_timed_and_its_agents_are_counted() -> None:
 
 def test_without_the_extra_nothing_is_counted_and_the_metrics_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_metrics, "find_spec", lambda name: None)
-    assert run_metrics.measured(served(small_catalog()).retriever, "weather forecast for a place").agents
+    assert run_metrics.select_measured(served(small_catalog()).retriever, "weather forecast for a place").agents
     run_metrics.count_result(StepResult(id="1", text="x", calls=(Call(agent="a", tool="x", error="x"),)))
     with pytest.raises(SettingsError, match=r"pip install '\.\[server\]'"):
         told()

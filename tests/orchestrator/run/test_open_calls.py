@@ -18,7 +18,7 @@ from langgraph.types import Command
 
 from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
-from callsheet.agents.calls.review import TOOK_EFFECT, decided, flat
+from callsheet.agents.calls.review import TOOK_EFFECT, decision_on, flat
 from callsheet.graphs import CallLedger, User
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway, Waiting
 from callsheet.retrievers import AgentGraphRetriever
@@ -116,7 +116,7 @@ async def test_a_later_run_asks_and_a_yes_by_name_is_no_answer(stopped: Bank) ->
 async def test_the_answer_settles_the_call(stopped: Bank, answer: Any, paid: int, status: str, open_calls: int) -> None:
     app, more = app_of(stopped), {"message": TOOK_EFFECT} if answer == "respond" else {}
     asked = question(await app.ainvoke(order(), thread("second")))
-    state = await app.ainvoke(Command(resume={asked.id: decided(answer, asked.value, **more)}), thread("second"))
+    state = await app.ainvoke(Command(resume={asked.id: decision_on(answer, asked.value, **more)}), thread("second"))
     assert (state["results"]["1"]["status"], len(stopped.paid)) == (status, paid)
     assert len(CallLedger("").unsettled()) == open_calls
     if not open_calls:  # the next one is a new call
@@ -217,7 +217,7 @@ async def test_a_program_that_was_cut_off_asks_about_the_item_that_was_under_way
     bank.slow, again = set(), app()
     asked = question(await again.ainvoke(order("Pay all three"), thread("second")))
     assert (flat(asked.value)["args"], len(bank.paid)) == ({"name": "Ann"}, 5)
-    decision = decided("respond", asked.value, message=TOOK_EFFECT)
+    decision = decision_on("respond", asked.value, message=TOOK_EFFECT)
     state = await again.ainvoke(Command(resume={asked.id: decision}), thread("second"))
     assert (state["results"]["1"]["status"], bank.paid.count("Ann")) == ("done", 1)
 
@@ -245,5 +245,5 @@ async def test_a_client_of_the_gateway_that_vanished_is_asked_when_it_comes_agai
     assert isinstance(waiting, Waiting)
     assert waiting.question["type"] == "unknown_outcome"
     bank.slow = set()
-    await asking.relay.answer(waiting.id, decided("edit", waiting.question), User())
+    await asking.relay.answer(waiting.id, decision_on("edit", waiting.question), User())
     assert bank.paid == ["Ann", "Ann"]

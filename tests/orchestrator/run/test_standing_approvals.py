@@ -21,7 +21,7 @@ from langgraph.types import Command
 from pydantic import TypeAdapter
 
 from callsheet import Settings, create_supervisor
-from callsheet.agents.calls.review import decided, flat
+from callsheet.agents.calls.review import decision_on, flat
 from callsheet.graphs import SettingsError, UnknownNameError, load
 from callsheet.graphs.trust.consent import StandingApprovals
 
@@ -154,7 +154,7 @@ def test_a_yes_by_name_is_above_every_approval(
 def test_always_is_asked_once_and_until_it_is_revoked(desk: Desk, named: str, shop: Any) -> None:
     asked = desk.ask()
     assert asked["always"] is True
-    assert desk.answer(decided("approve", asked, always=True))["status"] == "done"
+    assert desk.answer(decision_on("approve", asked, always=True))["status"] == "done"
     assert desk.ask()["status"] == "done"
     assert shop.called == ["exchange_rate"] * 2
     standing = StandingApprovals.of(load(named).label)
@@ -169,9 +169,9 @@ def test_always_is_asked_once_and_until_it_is_revoked(desk: Desk, named: str, sh
     "other", [ANNA, {"identity": ""}, {"identity": "x", "is_authenticated": False}], ids=["anna", "anonymous", "studio"]
 )
 def test_another_user_is_asked(desk: Desk, other: Any) -> None:
-    desk.answer(decided("approve", desk.ask(), always=True))
+    desk.answer(decision_on("approve", desk.ask(), always=True))
     asked = desk.ask(langgraph_auth_user=other)
-    desk.answer(decided("approve", asked, always=True))
+    desk.answer(decision_on("approve", asked, always=True))
     assert desk.ask(langgraph_auth_user=other)["status"] == "done"
     assert "action_requests" in desk.ask(langgraph_auth_user={"identity": "bert"})
 
@@ -179,7 +179,7 @@ def test_another_user_is_asked(desk: Desk, other: Any) -> None:
 def test_a_changed_tool_is_asked_about_again(
     desk: Desk, shop: Any, named: str, scripted: Any, say: Any, worker: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.answer(decided("approve", desk.ask(), always=True))
+    desk.answer(decision_on("approve", desk.ask(), always=True))
     agents = shop.agents()
     agents["bank"][0].description += " And pays it out."
     monkeypatch.setattr(shop, "agents", lambda: agents)
@@ -195,7 +195,7 @@ def test_always_counts_only_where_it_is_offered(
     desk = Desk(shop.loaded(monkeypatch) if where == "memory" else named, scripted, say, worker, **more)
     asked = desk.ask()
     assert ("always" in asked) is (where not in ("memory", "interrupt_on"))
-    answer = decided("edit" if where == "an edit" else "approve", asked, always=True)
+    answer = decision_on("edit" if where == "an edit" else "approve", asked, always=True)
     if where == "unstored":
         monkeypatch.setattr(StandingApprovals, "add", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
     problem = desk.answer(answer)["problem"]
@@ -220,7 +220,7 @@ def test_the_question_has_langchains_form_and_takes_its_answers(desk: Desk, shop
     for answer in answers:
         jsonschema.validate(HITLResponse(decisions=[answer]), desk.form)
     for kind, more in (("approve", {}), ("edit", {}), ("reject", {"message": "no"}), ("respond", {"message": "1"})):
-        jsonschema.validate(given := decided(kind, shown, **more), desk.form)  # type: ignore[arg-type]
+        jsonschema.validate(given := decision_on(kind, shown, **more), desk.form)  # type: ignore[arg-type]
         TypeAdapter(HITLResponse).validate_python(given)
     both = {**answers[1], "editedAction": answers[1]["edited_action"]}  # type: ignore[typeddict-item]
     again = desk.answer({"decisions": [both]})  # as LangGraph's SDK for JavaScript sends it

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.api_requests import request_of
+from callsheet.agents.servers.api_requests import api_request
 from callsheet.graphs import CatalogError
 from callsheet.graphs.catalog.formats.manifests import tool_from_entry
-from callsheet.graphs.catalog.formats.openapi_documents import parsed
+from callsheet.graphs.catalog.formats.openapi_documents import parse_specification
 from callsheet.graphs.catalog.formats.openapi_operations import META, HttpCall, api_of
 from fuzzing import fuzzed, mutated, values
 
@@ -68,7 +68,7 @@ RICH = {
 @given(document=mutated(RICH, most=4), given_values=st.lists(values, min_size=1, max_size=6))
 def read(document: Any, given_values: list[Any]) -> None:
     try:
-        found = api_of(parsed(json.dumps(document).encode(), "spec"))
+        found = api_of(parse_specification(json.dumps(document).encode(), "spec"))
     except CatalogError:
         return
     entries = [entry for agent in found.agents.values() for entry in agent.entries]
@@ -81,7 +81,7 @@ def read(document: Any, given_values: list[Any]) -> None:
         names = tool.input_schema["properties"]
         arguments = {name: given_values[number % len(given_values)] for number, name in enumerate(names)}
         try:
-            request = request_of(HttpCall(**entry["_meta"][META]), "https://pets.test/v1", arguments)
+            request = api_request(HttpCall(**entry["_meta"][META]), "https://pets.test/v1", arguments)
         except Fault:
             continue
         assert request.url.startswith("https://pets.test/v1/")

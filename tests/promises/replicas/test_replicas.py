@@ -26,9 +26,9 @@ pytestmark = [pytest.mark.server, pytest.mark.slow]
 REPLICA = """
 import json, sys
 from callsheet.orchestrator.run.process.process_state import CatalogSync
-from callsheet.orchestrator.run.process.process_state import served
+from callsheet.orchestrator.run.process.process_state import served_catalog
 
-made = served()
+made = served_catalog()
 CatalogSync(made.retriever, made.registry)
 print("ready", flush=True)
 for line in sys.stdin:

@@ -10,7 +10,7 @@ import pytest
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.graphs.text.json_schema import fields_of
 from callsheet.retrievers.inference import candidates, infer_dependencies
-from callsheet.retrievers.inference.candidates import Candidates, Ends, qualified
+from callsheet.retrievers.inference.candidates import Candidates, Ends, value_words
 from callsheet.retrievers.inference.edge_model import NEED, PAIR, PLACE, EdgeModel
 
 
@@ -71,9 +71,9 @@ def test_common_names_borrow_the_words_of_their_parents_and_of_the_tool() -> Non
     (plain,) = fields_of({"properties": {"id": {}}})
     (told,) = fields_of({"properties": {"id": {"description": "That of the artist."}}})
     (held,) = fields_of({"properties": {"albums": {"properties": {"id": {}}}}})
-    assert qualified(plain, "get_artists_albums", MODEL) == {"id": 0.0, "artist": 1.0, "album": 1.0}
-    assert qualified(told, "get_artists_albums", MODEL) == {"id": 0.0, "artist": 1.0}
-    assert qualified(held, "get_artists", MODEL) == {"id": 0.0, "album": 1.0}
+    assert value_words(plain, "get_artists_albums", MODEL) == {"id": 0.0, "artist": 1.0, "album": 1.0}
+    assert value_words(told, "get_artists_albums", MODEL) == {"id": 0.0, "artist": 1.0}
+    assert value_words(held, "get_artists", MODEL) == {"id": 0.0, "album": 1.0}
 
 
 def test_an_argument_gets_at_most_three_sources() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from callsheet.graphs import Agent, Catalog, KnowledgeGraph, Tool, knowledge_graph
-from callsheet.retrievers import Hit, agent_as_a_graph
+from callsheet.retrievers import RankedNode, agent_as_a_graph
 
 
 def graph_of(**tools: str) -> KnowledgeGraph:
@@ -18,12 +18,12 @@ NODES = [node for agent in "abc" for node in (agent, f"{agent}/x", f"{agent}/y")
 def test_a_tool_stands_for_its_owner_and_each_agent_counts_once() -> None:
     # k = 1: a/x 1/2, c 1.5/4, b/y 1/3, a 1.5/5
     hits = agent_as_a_graph(["a/x", "b/y", "c", "a"], GRAPH, agents=5, k=1)
-    assert hits == [Hit("a", 1 / 2), Hit("c", 1.5 / 4), Hit("b", 1 / 3)]
+    assert hits == [RankedNode("a", 1 / 2), RankedNode("c", 1.5 / 4), RankedNode("b", 1 / 3)]
 
 
 def test_the_k_of_the_paper_computed_by_hand() -> None:
     hits = agent_as_a_graph(["a/x", "b/y", "c", "a"], GRAPH, agents=5)
-    assert hits == [Hit("c", 1.5 / (60 + 3)), Hit("a", 1.5 / (60 + 4)), Hit("b", 1 / (60 + 2))]
+    assert hits == [RankedNode("c", 1.5 / (60 + 3)), RankedNode("a", 1.5 / (60 + 4)), RankedNode("b", 1 / (60 + 2))]
 
 
 def test_in_a_short_list_every_agent_precedes_every_tool_and_no_tool_brings_its_owner() -> None:

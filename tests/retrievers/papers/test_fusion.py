@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from callsheet.retrievers import Hit, reciprocal_rank_fusion, weighted_rrf
+from callsheet.retrievers import RankedNode, reciprocal_rank_fusion, weighted_rrf
 
 WEIGHTS = {"A": 1.5, "t": 1.0}
 
@@ -13,7 +13,7 @@ def alpha(node: str) -> float:
     return WEIGHTS[node[0]]
 
 
-def ids(hits: list[Hit]) -> str:
+def ids(hits: list[RankedNode]) -> str:
     return " ".join(hit.id for hit in hits)
 
 

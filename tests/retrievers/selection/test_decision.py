@@ -28,7 +28,7 @@ from callsheet.retrievers import (
     Selection,
     SelectSettings,
 )
-from callsheet.retrievers.selection.decision import Answer, Judgement, Question, question_of
+from callsheet.retrievers.selection.decision import JudgeAnswer, Judgement, JudgeQuestion, question_of
 from callsheet.retrievers.selection.decision_models import judge_of
 from scripted_decisions import Stub, of
 
@@ -70,15 +70,15 @@ def tools(names: str = "vwxyz") -> list[PickedTool]:
     return [PickedTool(f"a/{n}", 0.9 - i / 10, (f"a/{n}",), use=1.0 / (i + 1)) for i, n in enumerate(names)]
 
 
-def question(model: DecisionModel, shown: Sequence[PickedTool] | None = None, **how: Any) -> Question:
+def question(model: DecisionModel, shown: Sequence[PickedTool] | None = None, **how: Any) -> JudgeQuestion:
     return question_of("q", shown or tools(), judge_of(model), CATALOG, **{"most": 20, "seconds": 5, **how})
 
 
-def asked(model: DecisionModel, shown: Sequence[PickedTool] | None = None, **how: Any) -> Answer:
+def asked(model: DecisionModel, shown: Sequence[PickedTool] | None = None, **how: Any) -> JudgeAnswer:
     return question(model, shown, **how).ask()
 
 
-def order(answer: Answer) -> str:
+def order(answer: JudgeAnswer) -> str:
     return "".join(tool.id[2:] for tool in answer.tools)
 
 

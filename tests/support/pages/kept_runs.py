@@ -14,7 +14,7 @@ from callsheet.agents import Question
 from callsheet.agents.calls.plan import user_question
 from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.run_events import RunEvent
-from callsheet.orchestrator.server.runs.runs import Runs, Thread, no_thread, refused
+from callsheet.orchestrator.server.runs.runs import Runs, Thread, missing_thread, no_thread
 
 BEGUN = datetime(2026, 1, 1, 10, tzinfo=UTC).timestamp()
 CALL = {"agent": "units", "tool": "units/convert_length", "args": {"value": 3}, "output": "4.8 km", "error": ""}
@@ -99,11 +99,11 @@ class _KeptThread:
             yield state
 
     async def begin(self, request: Request, thread: str | None, given: Any) -> str:
-        raise refused(str(thread))
+        raise missing_thread(str(thread))
 
     async def events(self, request: Request, thread: str) -> AsyncIterator[RunEvent]:
         for event in ():
             yield event
 
     async def cancel(self, request: Request, thread: str) -> None:
-        raise refused(thread)
+        raise missing_thread(thread)

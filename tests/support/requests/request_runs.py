@@ -70,12 +70,12 @@ class Demo:
         from langgraph.types import Command
 
         from callsheet.orchestrator.cli.approval_prompt import approve_all
-        from callsheet.orchestrator.cli.ask import run
+        from callsheet.orchestrator.cli.ask import run_workflow
 
         given: Any = {"messages": [{"role": "user", "content": request}]}
-        ran = await run(workflow, self.threads, thread, given, lambda _: None)
+        ran = await run_workflow(workflow, self.threads, thread, given, lambda _: None)
         while answers := approve_all(ran.waiting):
-            ran = await run(workflow, self.threads, thread, Command(resume=answers), lambda _: None)
+            ran = await run_workflow(workflow, self.threads, thread, Command(resume=answers), lambda _: None)
         return ran
 
     def _furnish(self, fixture: Mapping[str, str]) -> None:

@@ -4,7 +4,7 @@ import { showSearch } from "./catalog.js";
 import { alert, announce, button, count, make, place } from "./dom.js";
 import { forgetMap } from "./map.js";
 import { showReview } from "./review.js";
-import { leave, showRuns, showStart } from "./runs.js";
+import { leave, showRuns, showStart } from "./runs/runs.js";
 import { SignIn, TOKEN, ask, failed, storeKey } from "./server.js";
 
 const VIEWS = { start: ["Ask", showStart], search: ["Search", showSearch], runs: ["Runs", showRuns], review: ["Review", showReview] };

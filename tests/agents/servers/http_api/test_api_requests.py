@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.api_requests import ApiRequest, request_of
+from callsheet.agents.servers.api_requests import ApiRequest, api_request
 from callsheet.graphs.catalog.formats.manifests import agent_from_listing
 from callsheet.graphs.catalog.formats.openapi_operations import META, HttpCall, api_of
 
@@ -29,7 +29,7 @@ def entry(**operation: Any) -> dict[str, Any]:
 
 
 def sent(tool: dict[str, Any], /, **arguments: Any) -> ApiRequest:
-    return request_of(HttpCall(**tool["_meta"][META]), "http://api.test/v1?key=1", arguments)
+    return api_request(HttpCall(**tool["_meta"][META]), "http://api.test/v1?key=1", arguments)
 
 
 def parameter(name: str, where: str = "query", **more: Any) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def test_each_command_says_once_how_to_sign_in(
 def test_the_log_of_a_langgraph_server_says_it(server: SignedInServer, caplog: pytest.LogCaptureFixture) -> None:
     process_state._opened.cache_clear()
     try:
-        assert not process_state.served().registry.catalog.tools
+        assert not process_state.served_catalog().registry.catalog.tools
     finally:
         process_state._opened.cache_clear()
     (line,) = (record.getMessage() for record in caplog.records if record.name == "callsheet")

@@ -16,8 +16,8 @@ from callsheet import AgentGraphRetriever
 from callsheet.agents import Call, Usage
 from callsheet.agents.calls.token_usage import Price, price_of
 from callsheet.graphs import Loaded, SettingsError, load
-from callsheet.orchestrator.apps.model_arms import ARMS, Arms, Attempt, recorded
-from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation, evaluate_arms, graded, sampled
+from callsheet.orchestrator.apps.model_arms import ARMS, Arms, Attempt, record_only
+from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation, evaluate_arms, grade_attempt, sample_queries
 from callsheet.retrievers import METHODS, LabelledQuery
 from choosing_model import ChoosingModel
 from commands import run
@@ -246,7 +246,7 @@ def loaded() -> Loaded:
 @pytest.fixture(scope="module")
 def arms(loaded: Loaded) -> Callable[..., Arms]:
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
-    return lambda model: Arms(recorded(loaded), retriever, model)
+    return lambda model: Arms(record_only(loaded), retriever, model)
 
 
 async def evaluated(made: Arms, names: list[str], folder: Path, **more: Any) -> ModelEvaluation:
@@ -325,7 +325,7 @@ CALL = Call(agent="weather", tool="weather/forecast", args={"place": " OSLO "})
     ],
 )
 def test_an_attempt_is_graded_by_its_first_wrong_tool(attempt: Attempt, cause: str) -> None:
-    assert graded(RAIN, attempt).cause == cause
+    assert grade_attempt(RAIN, attempt).cause == cause
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_an_attempt_is_graded_by_its_first_wrong_tool(attempt: Attempt, cause: s
 )
 def test_only_plain_numbers_are_compared_as_numbers(given: Any, wanted: Any, same: bool) -> None:
     query = LabelledQuery("1", "q", (("a",),), (("a/x",),), arguments={"a/x": {"value": wanted}})
-    assert (not graded(query, made(calls=(Call(agent="a", tool="a/x", args={"value": given}),))).cause) is same
+    assert (not grade_attempt(query, made(calls=(Call(agent="a", tool="a/x", args={"value": given}),))).cause) is same
 
 
 async def test_stored_attempts_are_not_made_again_also_after_a_kill(arms: Any, tmp_path: Path) -> None:
@@ -397,12 +397,12 @@ async def test_differences_are_paired(arms: Any, tmp_path: Path) -> None:
 
 def test_a_sample_does_not_depend_on_the_order_of_the_file() -> None:
     queries = [LabelledQuery(str(i), f"request {i}", (("a",),), (("a/x",),)) for i in range(50)]
-    chosen = sampled(queries, 10)
+    chosen = sample_queries(queries, 10)
     assert len(chosen) == 10
-    assert {q.id for q in sampled(queries[::-1], 10)} == {q.id for q in chosen}
-    assert {q.id for q in sampled(queries, 5)} <= {q.id for q in chosen}
+    assert {q.id for q in sample_queries(queries[::-1], 10)} == {q.id for q in chosen}
+    assert {q.id for q in sample_queries(queries, 5)} <= {q.id for q in chosen}
     with pytest.raises(SettingsError, match="needs labelled tools"):
-        sampled([LabelledQuery("1", "q", (("a",),))], None)
+        sample_queries([LabelledQuery("1", "q", (("a",),))], None)
 
 
 def test_prices_are_per_million_tokens(tmp_path: Path) -> None:
@@ -424,6 +424,6 @@ async def test_a_model_that_only_repeats_a_call_gives_up(loaded: Loaded) -> None
     call = {"name": "weather_air_quality", "args": {"place": "Oslo"}, "id": "1"}
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
     replies = [AIMessage("", tool_calls=[{**call, "id": str(n)}]) for n in range(8)]
-    attempt = await Arms(recorded(loaded), retriever, ScriptedModel(replies=replies)).named("all")("air?")
+    attempt = await Arms(record_only(loaded), retriever, ScriptedModel(replies=replies)).named("all")("air?")
     assert (attempt.usage.calls, attempt.stopped) == (8, "stopped after 7 turns without a result")
     assert len(attempt.calls) == 7

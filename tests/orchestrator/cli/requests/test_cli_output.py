@@ -245,7 +245,7 @@ def test_all_rounds_of_a_request_share_one_loop(monkeypatch: pytest.MonkeyPatch,
         waiting = (Interrupt({"type": "question", "question": "Which one?", "choices": []}, id="1"),)
         return RunResult({}, waiting if len(loops) == 1 else ())
 
-    monkeypatch.setattr(ask_command, "run", run)
+    monkeypatch.setattr(ask_command, "run_workflow", run)
     monkeypatch.setattr(ask_command, "leave_inputs", lambda waiting: {found.id: "" for found in waiting})
     ask_command._answered(None, Threads(tmp_path), "1", {}, None, "never")
     assert len(loops) == 2

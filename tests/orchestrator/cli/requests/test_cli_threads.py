@@ -17,7 +17,7 @@ import click
 import pytest
 
 from callsheet.agents.approval.questions import input_question
-from callsheet.agents.calls.review import decided
+from callsheet.agents.calls.review import decision_on
 from callsheet.graphs import Catalog, Loaded, dump, load
 from callsheet.graphs.dependencies import write_dependencies
 from callsheet.orchestrator.cli.approval_prompt import ask_person
@@ -266,7 +266,7 @@ def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
     value = input_question("1", "a/b", schema, "x")
     lines = iter(["many", "5.5", "5", "league", "km", "007"])
     monkeypatch.setattr(click, "prompt", lambda *_, **__: next(lines))
-    given = decided("edit", value, args={"n": 5, "unit": "km", "code": "007"})
+    given = decision_on("edit", value, args={"n": 5, "unit": "km", "code": "007"})
     assert ask_person([SimpleNamespace(id="q", value=value)]) == {"q": given}
     err = capsys.readouterr().err
     assert "'many' is not of type 'integer'" in err
@@ -278,5 +278,5 @@ def test_a_secret_that_does_not_fit_is_not_shown(monkeypatch: pytest.MonkeyPatch
     value = input_question("1", "a/b", schema, "x")
     lines = iter(["hunter2", ""])
     monkeypatch.setattr(click, "prompt", lambda *_, **__: next(lines))
-    assert ask_person([SimpleNamespace(id="q", value=value)]) == {"q": decided("reject", value)}
+    assert ask_person([SimpleNamespace(id="q", value=value)]) == {"q": decision_on("reject", value)}
     assert capsys.readouterr().err == "\nStep 1: x.\nthe value does not fit\n"

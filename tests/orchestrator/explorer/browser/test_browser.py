@@ -227,7 +227,7 @@ def test_times_are_written_as_people_write_them(show: Show, catalog: Catalog) ->
         r"\w+ 1 Jan, \d+:00( [AP]M)?|1 Jan 2026, .*", page.run("document.querySelector('time').textContent")
     )
     ago = "[0, 1, 2].map((n) => run.when(new Date(Date.now() - n * 864e5)).textContent)"
-    today, yesterday, before = page.run(f"import('./run.js').then((run) => {ago})")
+    today, yesterday, before = page.run(f"import('./runs/run.js').then((run) => {ago})")
     assert today.startswith("today, ")
     assert yesterday.startswith("yesterday, ")
     assert re.match(r"\w{3} \d+ \w+, \d+:\d\d|\d+ \w+ \d{4}", before)

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from callsheet.agents import ToolRegistry
-from callsheet.agents.registry.binding import names_of
+from callsheet.agents.registry.binding import names_of_bound
 from callsheet.graphs import digest, load
-from callsheet.graphs.trust.changes import diff_of, told
+from callsheet.graphs.trust.changes import describe_change, diff_of
 from fleet import Fleet, definition
 
 BROKEN = {"name": "add_note", "description": "Adds a note.", "inputSchema": "none"}
@@ -79,13 +79,15 @@ async def test_a_double_that_comes_in_a_session_is_sent_nothing(fleet: Fleet) ->
 def test_no_name_that_a_model_sees_can_be_taken_from_another_servers_tool(fleet: Fleet) -> None:
     """One that looks like that which the other gets for being ambiguous, which is made ambiguous beside it."""
     fleet.serve("notes", NOTE)
-    digest_name = names_of("notes", "add_note")[-1]
+    digest_name = names_of_bound("notes", "add_note")[-1]
     alike = ["note", digest_name.removeprefix("notes_add_"), digest_name]
     fleet.serve("notes_add", *(definition(name) for name in alike))
     registry = ToolRegistry.from_catalog(load(fleet.config, yes=True))
     bound = registry.bind(["notes/add_note", *(f"notes_add/{name}" for name in alike)], "run")
     assert len(bound) == 4
-    assert [name for name, tool in bound.items() if tool.id == "notes/add_note"] == [names_of("notes", "add_note")[-1]]
+    assert [name for name, tool in bound.items() if tool.id == "notes/add_note"] == [
+        names_of_bound("notes", "add_note")[-1]
+    ]
 
 
 @pytest.mark.parametrize("name", ["a\nnotes: all is well", "a\tb", "add_note\u200b", "add_note\u2028"])
@@ -97,7 +99,7 @@ def test_a_name_that_passes_for_a_line_or_for_another_name_is_not_taken_at_its_w
         assert set(loaded.catalog.tools) == {"notes/add_note"}
         (change,) = loaded.changes
         assert change.kind == "suspect"
-        assert told(change).isprintable()
+        assert describe_change(change).isprintable()
         assert str(loaded.problems[0]).isprintable()
 
 

@@ -22,7 +22,7 @@ from langgraph.types import Command
 
 from callsheet import CallsheetTools, create_supervisor
 from callsheet.agents import ConcurrentRunError
-from callsheet.agents.calls.review import decided
+from callsheet.agents.calls.review import decision_on
 from callsheet.orchestrator.step import StepNodes
 from forked import Forked
 from notebook import Notebook
@@ -237,5 +237,5 @@ async def test_another_process(notebook: Notebook, tmp_path: Path, monkeypatch: 
                 await app.ainvoke(None, THREAD)
         (unknown,) = (await app.ainvoke(None, THREAD))["__interrupt__"]
         assert (unknown.value["type"], notebook.notes) == ("unknown_outcome", [])
-        done = await app.ainvoke(Command(resume={unknown.id: decided("edit", unknown.value)}), THREAD)
+        done = await app.ainvoke(Command(resume={unknown.id: decision_on("edit", unknown.value)}), THREAD)
         assert (done["results"]["1"]["status"], notebook.notes) == ("done", ["hello there"])

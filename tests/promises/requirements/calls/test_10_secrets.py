@@ -21,7 +21,7 @@ from langgraph.types import Command
 
 from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
-from callsheet.agents.calls.review import decided, flat
+from callsheet.agents.calls.review import decision_on, flat
 from callsheet.graphs import Loaded, Policy, dump, load
 from callsheet.orchestrator.cli.main import main
 from deciding_model import own_steps
@@ -160,7 +160,7 @@ async def to_the_end(
             kind = "reject" if found.value["type"] == "unknown_outcome" else "approve"
             edit, edits = edits, None
             more = {"args": {**flat(found.value)["args"], **edit}} if edit else {}
-            answers[found.id] = decided("edit" if edit else kind, found.value, **more)
+            answers[found.id] = decision_on("edit" if edit else kind, found.value, **more)
         given = Command(resume=answers)
 
 

@@ -1,10 +1,10 @@
 // Where requests begin, the list of runs, and a thread: its requests, the last one as it goes, and the next one.
 
-import { address, alert, announce, button, count, fold, make } from "./dom.js";
+import { address, alert, announce, button, count, fold, make } from "../dom.js";
 import { after, clock, told } from "./events.js";
-import { known, map } from "./map.js";
+import { known, map } from "../map.js";
 import { STATES, article, isOver, when } from "./run.js";
-import { ask, failed, send, watch } from "./server.js";
+import { ask, failed, send, watch } from "../server.js";
 
 const STATUS = { ...STATES, error: "Error" }, PAUSE = 50;
 let following = null;

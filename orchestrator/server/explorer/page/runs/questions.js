@@ -1,7 +1,7 @@
 // What waits for a person: calls to approve, edit, reject or answer, values to give, questions to answer.
 
-import { announce, button, fold, make, walk } from "./dom.js";
-import { Exact } from "./server.js";
+import { announce, button, fold, make, walk } from "../dom.js";
+import { Exact } from "../server.js";
 
 const WHY_NOT = "Why not? (the worker reads it)", ALWAYS = "Always for this tool";
 const KINDS = {

@@ -1,9 +1,9 @@
 // One request: its plan as a picture, its calls over time, what waits for a person, the answer, and every step.
 
-import { button, count, fold, make, place, table, walk } from "./dom.js";
+import { button, count, fold, make, place, table, walk } from "../dom.js";
 import { STATUS, dag, seconds, timeline } from "./plan.js";
 import { questions } from "./questions.js";
-import { ask } from "./server.js";
+import { ask } from "../server.js";
 
 /** How a run goes on, or how it ended. */
 export const STATES = { running: "Running", waiting: "Waits for you", stopped: "Stopped", done: "Done", partly: "Partly done", failed: "Failed", refused: "Not done" };

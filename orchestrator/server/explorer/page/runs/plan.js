@@ -1,7 +1,7 @@
 // The plan as a directed graph: a box for each step with what it calls, lit up as it runs; and its calls over time.
 
-import { draw } from "./dom.js";
-import { Graph, layoutDag } from "./library/graph.js";
+import { draw } from "../dom.js";
+import { Graph, layoutDag } from "../library/graph.js";
 
 const WIDTH = 236, RAIL = 30, LINE = 18, PAD = 14, MOST_LINES = 3, MOST_CALLS = 3, ROW = 26, TOP = 26;
 export const STATUS = {
