@@ -127,7 +127,7 @@ class BoundTool(BaseTool):
 
     @contextmanager
     def _until_answered(self) -> Iterator[None]:
-        """Names the tool among the ``unsettled_calls`` ones until its call is answered: for good if the call is cut off."""
+        """Names the tool in ``unsettled_calls`` until its call is answered: for good if the call is cut off."""
         calls = None if self.repeatable else _UNSETTLED.get()
         if calls is not None:
             calls.append(self.id)

@@ -24,7 +24,6 @@ from callsheet.graphs import (
     Skill,
     Tool,
     dependency_edges,
-    describe_change,
     diff_of,
     needed_by,
     needs,
@@ -184,7 +183,7 @@ def _agent(visible: VisibleCatalog, agent: Agent) -> Json:
     changes = [
         {
             "term": "In quarantine" if change.quarantines else "Changed",
-            "text": page_text(told(change)),
+            "text": page_text(describe_change(change)),
             "detail": page_text(diff_of(change)),
         }
         for change in visible.reviewable

@@ -133,7 +133,7 @@ async def trace(monkeypatch: pytest.MonkeyPatch) -> CallTrace:
         counted = trace.counted(name, real)
         for module in list(sys.modules.values()):
             # Not in ``pins`` itself: a server's listing, which a resumed run asks for again, is no part of the call.
-            if getattr(module, real.__name__, None) is real and module is not pins:
+            if vars(module).get(real.__name__) is real and module is not pins:
                 monkeypatch.setattr(module, real.__name__, counted)
     monkeypatch.setattr(ToolRegistry, "assurance", trace.counted("assurances", ToolRegistry.assurance))
     send = ClientSession.send_request
