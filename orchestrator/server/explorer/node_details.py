@@ -24,6 +24,7 @@ from callsheet.graphs import (
     Skill,
     Tool,
     dependency_edges,
+    describe_change,
     diff_of,
     needed_by,
     needs,
