@@ -47,9 +47,9 @@ def ours_at(world: World, level: Level, depth: int, *, judge: ToolJudge | None =
         return selector.draft(query, judge, **changes, **more).selection()
 
     def rank(query: str) -> list[str]:
-        chosen = select(query)
         if level == "agent":
-            return [agent.id for agent in chosen.agents]
+            return [agent.id for agent in select(query, agents=depth).agents]
+        chosen = select(query)
         longer = select(query, tools=depth).tools if depth > SelectSettings().tools else ()
         return list(dict.fromkeys(tool.id for tool in (*chosen.tools, *longer)))
 

@@ -174,21 +174,30 @@ class StepNodes:
             why = f"none of the tools that were picked for it may be called any more: {reasons}"
             return step_result(steps[0], status="failed", error=why, agents=agents)
         brief = await asyncio.to_thread(self._brief, steps, state, selections, agents)
-        equipment = await self._equipment(steps[0], state, [tool for tool in wanted if tool not in refused], refused)
+        equipment = await self._equipment(steps[0], state, wanted, refused)
         done = await self._within_time(steps[0], state, brief, equipment, worker)
         return done.model_copy(update={"agents": agents})
 
     async def _equipment(
-        self, step: Step, state: StepState, tools: Sequence[str], refused: Mapping[str, str]
+        self, step: Step, state: StepState, wanted: Sequence[str], refused: Mapping[str, str]
     ) -> Equipment:
-        """Returns the tools, the prompt and the limits of a worker whose first step is ``step``."""
+        """Returns the tools, the prompt and the limits of a worker whose first step is ``step``.
+
+        It gets the tools that are ``wanted`` without those that are ``refused``, and knows why it lacks the others.
+        """
         configuration = self._configuration(state)
         settings = configuration.settings
         prompt = configuration.prompt("worker")
         if settings.planning == "none":
             prompt = await asyncio.to_thread(with_roster, configuration, "worker", self._visible())
+        permitted = [tool for tool in wanted if tool not in refused]
+        tools = self.registry.bind(permitted, state["run_id"], user=caller(), held_only=True)
+        # A listing that arrived since ``refused`` was read may have taken a tool away.
+        bound = {tool.id for tool in tools.values()}
+        missing = [tool for tool in permitted if tool not in bound]
+        refused = {**refused, **self.registry.refused(missing, caller())}
         return Equipment(
-            tools=self.registry.bind(tools, state["run_id"], user=caller(), held_only=True),
+            tools=tools,
             prompt=prompt,
             max_turns=settings.max_turns,
             max_calls=settings.max_calls,

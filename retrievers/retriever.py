@@ -44,7 +44,7 @@ class AgentGraphRetriever(BaseRetriever):
     all details.
 
     Attributes:
-        k: Maximum number of agents.
+        k: Maximum number of agents; None: no maximum.
         changes: Rows that the last update of the index added and removed.
         place: Where the vectors are stored; None if unknown or in memory.
         policy: Who may see and call which tools; None: everyone, everything.
@@ -53,7 +53,7 @@ class AgentGraphRetriever(BaseRetriever):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     selector: Selector
-    k: int = Field(default=5, ge=1)
+    k: int | None = Field(default=None, ge=1)
     changes: Changes = Changes()
     place: str | Path | None = None
     policy: Policy | None = None
@@ -66,7 +66,7 @@ class AgentGraphRetriever(BaseRetriever):
         cls,
         source: CatalogSource,
         *,
-        k: int = 5,
+        k: int | None = None,
         embeddings: str | Embeddings = EMBEDDED,
         index: str | Path | VectorIndex | VectorStore | None = None,
         settings: SelectSettings | None = None,
@@ -80,7 +80,7 @@ class AgentGraphRetriever(BaseRetriever):
 
         Args:
             source: One source or several; see ``callsheet.graphs.load``.
-            k: Maximum number of agents.
+            k: Maximum number of agents; by default, only the numbers of tools and of their tokens are limited.
             embeddings: An embedder, ``minilm``, or ``provider:model``.
             index: A folder, the address of ``chroma run``, ``:memory:``, a ``VectorIndex``, or a LangChain
                 ``VectorStore`` or ``module:object`` that names one; by default the user's cache for a catalog on
@@ -106,7 +106,7 @@ class AgentGraphRetriever(BaseRetriever):
 
     @classmethod
     def _first(
-        cls, factory: SelectorFactory, loaded: Loaded, k: int, progress: Progress | None = None
+        cls, factory: SelectorFactory, loaded: Loaded, k: int | None, progress: Progress | None = None
     ) -> AgentGraphRetriever:
         selector, changes = factory.made(loaded, progress)
         retriever = cls(selector=selector, k=k, changes=changes, place=factory.place, policy=loaded.policy)

@@ -289,8 +289,8 @@ def lines_for(retriever: AgentGraphRetriever, words: str, *, most: int | None = 
     scores, up to ``max_tokens``, or to ``most`` agents for a model that sees all names anyway.
     """
     agents, tools = agents_found(retriever, words)
-    everyone = max(1, len(retriever.catalog.agents))
     text = words[: retriever.selector.settings.max_query]
+    everyone = max(1, len(retriever.catalog.agents))
     ranked = retriever.select(text, agents=everyone, tools=_RANKED, skills=0, judged=0).agents
     ids = list(dict.fromkeys([*agents, *(agent.id for agent in ranked)]))[:most]
     lines = found_lines(retriever.catalog, ids, max_tokens=max_tokens, first=tools[:_PER_CLAUSE])

@@ -182,7 +182,7 @@ def labelled(folder: Path) -> list[Benchmark]:
     for query in read_queries(folder / "queries.jsonl", catalog):
         group = "+".join(sorted("|".join(sorted(element)) for element in query.tools or query.agents))
         cases.append(Case(query.id, query.query, group, wanted(query.agents), wanted(query.tools)))
-    title = "Seal-Tools, dev split" if seal else "MetaTool, one tool an agent and so five a selection"
+    title = "Seal-Tools, dev split" if seal else "MetaTool, one tool an agent"
     about = f"{title}: {len(catalog.agents)} agents, {len(catalog.tools)} tools"
     return [Benchmark(folder.name, about, catalog, tuple(cases), _BOTH if seal else {"tool": _TOOL_KS})]
 

@@ -122,7 +122,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
     Args:
         source: A catalog of any kind, or several; see ``callsheet.graphs.load``, also for ``yes``.
-        agents: Maximum number of agents per message of the user; None: no limit.
+        agents: Maximum number of agents per message of the user; the retriever's own if None, which is no limit.
         tools: Maximum number of tools per message of the user.
         most: Maximum number of tools in a conversation; after that, none are added.
         roster_tokens: Maximum tokens of the roster; of a larger catalog it has all agents without the names of their
@@ -164,8 +164,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         skill_tokens: int = 5_000,
     ) -> None:
         super().__init__()
-        known: dict[str, Any] = {} if agents is None else {"agents": agents}
-        told = Settings(tools=tools, tool_floor=tool_floor, approval=approval, skill_tokens=skill_tokens, **known)
+        told = Settings(agents=agents, tools=tools, tool_floor=tool_floor, approval=approval, skill_tokens=skill_tokens)
         if most < tools:
             raise SettingsError(f"most ({most}) must be at least tools ({tools})")
         if roster_tokens < 0:
@@ -179,7 +178,6 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self._reach = told.reach(most=False)
         self._tools = tools
         self._most = most
-        self._agents = agents
         self._roster_tokens = roster_tokens
         if not skill_tokens:
             self._reach["skills"] = 0
@@ -208,9 +206,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         held = state.get("callsheet_tools", [])
         fitting = list[str]()
         if len(held) < self._most:
-            agents = self._agents or max(1, len(seen.catalog.agents))
-            reach = {**self._reach, "agents": agents}
-            tools, fitting = pick_tools(text, seen, set(held), tools=self._tools, **reach)
+            tools, fitting = pick_tools(text, seen, set(held), tools=self._tools, **self._reach)
             held = _joined(held, tools)
         update = {"callsheet_request": key, "callsheet_skills": fitting}
         return {"callsheet_tools": held[: self._most], **update}

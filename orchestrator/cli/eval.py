@@ -88,7 +88,7 @@ def _evaluate_retrieval(
     demands: Sequence[str],
     *,
     queries: Path,
-    agents: int,
+    agents: int | None,
     tools: int,
     methods: Mapping[str, SelectSettings],
 ) -> int:
@@ -98,7 +98,7 @@ def _evaluate_retrieval(
     from callsheet.retrievers.selection.select_settings import OURS
 
     names = metric_names(agents, tools)
-    gates = _gates(demands, names, f"there are {', '.join(names)}; -k and --tools set the last cut-offs")
+    gates = _gates(demands, names, f"there are {', '.join(names)}; --tools and -k set the last cut-offs")
     loaded = options.open()
     labelled = read_queries(queries, loaded.catalog)
     for name in gates:
@@ -148,7 +148,7 @@ def _evaluate_model(
     model: str,
     *,
     queries: Path,
-    agents: int,
+    agents: int | None,
     tools: int,
     arms: str | None,
     sample: int | None,

@@ -158,7 +158,11 @@ def show_evaluation(
     queries = counted(evaluation.n, "query", "queries")
     sizes = f"{counted(len(catalog.agents), 'agent')}, {counted(len(catalog.tools), 'tool')}"
     speed = f"{evaluation.seconds:.1f} s, {evaluation.seconds_per_query * 1000:.0f} ms a query (median)"
-    out.print(f"{queries}, {sizes}: {speed}\n")
+    out.print(f"{queries}, {sizes}: {speed}")
+    agents = evaluation.budget["agents"]
+    owners = "any number of agents" if agents is None else counted(agents, "agent")
+    whose = "every method" if methods else "a selection"
+    out.print(f"Budget of {whose}: {counted(evaluation.budget['tools'] or 0, 'tool')} of {owners}.\n")
     out.print(_figures(evaluation))
     labelled = {"agents": evaluation.n_agent, "tools": evaluation.n_tool, "skills": evaluation.n_skill}
     out.print(f"Labelled: {', '.join(f'{n} with {what}' for what, n in labelled.items() if n)}.", style=GREY)

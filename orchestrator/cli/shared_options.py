@@ -189,7 +189,7 @@ def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Comm
     """``-k`` and ``--tools``, up to these numbers."""
     most = click.IntRange(1, agents), click.IntRange(1, tools)
     return together(
-        click.option("-k", "agents", default=5, type=most[0], help=f"Maximum agents per {each}."),
+        click.option("-k", "agents", type=most[0], help=f"Maximum agents per {each}.  [default: no limit]"),
         click.option("--tools", default=10, type=most[1], help=f"Maximum tools per {each}."),
     )
 

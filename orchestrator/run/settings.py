@@ -116,8 +116,8 @@ class RetrieverSettings(GraphSettings):
     """Maximum tools per worker; those that a plan does not name fill at most ten places."""
     schema_tokens: int | None = _option(8_000, "retriever", ge=1, le=1_000_000)
     """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
-    agents: int = _option(50, "retriever", ge=1, le=50)
-    """Maximum agents of a step."""
+    agents: int | None = _option(None, "retriever", ge=1, le=1_000)
+    """Maximum agents of a step; the retriever's own if empty, which is no limit."""
     tool_floor: float = _option(TOOL_FLOOR, "retriever", ge=0, le=1)
     """A tool is left out if its expected use is below this share of the best tool's; 0 gives a worker all ``tools``."""
     decision_model: OptionalText = _option(None, "retriever")

@@ -190,6 +190,7 @@ class Evaluation:
         confused: The most frequent pairs of confused tools.
         missed: The queries with incomplete selections, with reasons.
         nothing_fits: Number of queries with the verdict ``nothing_fits``.
+        budget: The maximum numbers of agents and tools of a selection; None: no maximum.
         seconds, seconds_per_query: Time of all selections, and the median of one.
     """
 
@@ -207,6 +208,7 @@ class Evaluation:
     missed: tuple[Missed, ...]
     nothing_fits: int
     tokens: TokenCost
+    budget: Mapping[str, int | None]
     seconds: float
     seconds_per_query: float
 
@@ -258,14 +260,9 @@ def evaluate(
     """
     if not queries:
         raise SettingsError("there is no labelled query to measure with: give at least one")
-    settings = retriever.selector.settings
     agents = retriever.k if agents is None else agents
-    tools = settings.tools if tools is None else tools
-    # Methods that rank tools alone do not cut their list to the tools of a few agents.
-    ranks_tools_alone = settings.in_order and settings.ranking == "scores"
-    runs, seconds = _select_all(
-        retriever, queries, agents=max(agents, tools) if ranks_tools_alone else agents, tools=tools, progress=progress
-    )
+    tools = retriever.selector.settings.tools if tools is None else tools
+    runs, seconds = _select_all(retriever, queries, agents=agents, tools=tools, progress=progress)
     values = {level: _values(runs, level, cuts) for level, cuts in _cuts(agents, tools).items()}
     misses = [missed_items(query, selection, retriever.catalog) for query, selection in runs]
     return Evaluation(
@@ -283,6 +280,7 @@ def evaluate(
         missed=tuple(miss for miss in misses if miss is not None),
         nothing_fits=sum(selection.verdict == "nothing_fits" for _, selection in runs),
         tokens=_token_cost(runs, retriever.catalog),
+        budget={"agents": agents, "tools": tools},
         seconds=sum(seconds),
         seconds_per_query=median(seconds),
     )
@@ -292,7 +290,7 @@ def _select_all(
     retriever: AgentGraphRetriever,
     queries: Sequence[LabelledQuery],
     *,
-    agents: int,
+    agents: int | None,
     tools: int,
     progress: Progress | None,
 ) -> tuple[list[Run], list[float]]:
@@ -321,7 +319,7 @@ def _means(values: Mapping[str, Sequence[float]]) -> dict[str, float]:
     return {name: float(np.mean(column)) for name, column in values.items()}
 
 
-def metric_names(agents: int, tools: int) -> tuple[str, ...]:
+def metric_names(agents: int | None, tools: int) -> tuple[str, ...]:
     """Returns the names of all metrics that ``evaluate`` computes for these numbers of agents and tools.
 
     Those of agents come first without their level, which may be left out, and again with it.
@@ -340,9 +338,17 @@ def _full_name(level: str, name: str) -> str:
     return f"{level}.{name}" if level else name
 
 
-def _cuts(agents: int, tools: int) -> Mapping[str, Sequence[int]]:
-    """Returns the cut-offs of each level: the usual ones up to the size of the selection, and this size."""
-    usual = {"agent": ((1, 3, 5), agents), "tool": ((1, 3, 5, 10), tools), "skill": ((1, 2), 2), "": ((10,), tools)}
+def _cuts(agents: int | None, tools: int) -> Mapping[str, Sequence[int]]:
+    """Returns the cut-offs of each level: the usual ones up to the size of the selection, and this size.
+
+    Without a maximum of agents, these have the usual cut-offs.
+    """
+    usual = {
+        "agent": ((1, 3, 5), agents or 5),
+        "tool": ((1, 3, 5, 10), tools),
+        "skill": ((1, 2), 2),
+        "": ((10,), tools),
+    }
     cuts = {}
     for level, (ks, size) in usual.items():
         cuts[level] = sorted({*(k for k in ks if k <= size), size})
@@ -462,9 +468,10 @@ def _why(group: Sequence[str], kind: Kind, selection: Selection, catalog: Catalo
     if kind == "tool":
         picked = _ids(selection, "agents")
         owners = {tool: catalog.tool(tool).agent for tool in group}
-        group = [tool for tool in group if owners[tool] in picked]
-        if not group:
+        within = [tool for tool in group if owners[tool] in picked]
+        if not within and selection.trace.settings.get("agents") is not None:
             return f"no agent with it ({', '.join(dict.fromkeys(owners.values()))}) is among the {len(picked)} picked"
+        group = within or group
     if _nearest(group, kind, selection)[1] is None:
         return f"not among the {counted(len(selection.trace.nodes), 'best node')}"
     return "ranked too low to be picked"

@@ -14,7 +14,7 @@ def agent_as_a_graph(
     merged: Sequence[str],
     graph: KnowledgeGraph,
     *,
-    agents: int,
+    agents: int | None,
     weights: Mapping[NodeKind, float] = PUBLISHED_WEIGHTS,
     k: int = RRF_K,
 ) -> list[RankedNode]:
@@ -28,7 +28,7 @@ def agent_as_a_graph(
     Args:
         merged: The top N nodes of both types by similarity, best first.
         graph: Agents and their tools.
-        agents: K, maximum number of agents.
+        agents: K, maximum number of agents; None: no maximum.
         weights: alpha of each type.
         k: As in Eq. 3.
 

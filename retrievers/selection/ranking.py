@@ -135,7 +135,7 @@ class Ranker:
 
     def rank(self, query: str, settings: SelectSettings) -> Ranked:
         """Ranks all agents and tools for a query, except those of ``settings.without``."""
-        units = units_of(query, implied=settings.implied)
+        units = units_of(query, clauses=settings.clauses, implied=settings.implied)
         if settings.search != "scores":
             return self._searched(query, units[:1], settings.search, settings)
         matches = self._matches(query, units)
@@ -352,7 +352,8 @@ class Ranker:
         called = {int(self._owners[row]) for row in named if self._owners[row] >= 0}
         use |= {i: use.get(i, 0.0) for i in sorted(called)}
         whole = by_agent[0]
-        rest = scoring.best_rows(whole, settings.agents + len(use) + int(left_out.sum())).tolist()
+        most = len(whole) if settings.agents is None else settings.agents + len(use) + int(left_out.sum())
+        rest = scoring.best_rows(whole, most).tolist()
         order = [
             *sorted(use, key=lambda i: (i not in called, -round(use[i], 9), -whole[i])),
             *(i for i in rest if i not in use),

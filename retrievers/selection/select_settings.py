@@ -55,11 +55,14 @@ class Unit:
     span: Span | None = None
 
 
-def units_of(query: str, *, implied: bool = True) -> tuple[Unit, ...]:
+def units_of(query: str, *, clauses: bool = True, implied: bool = True) -> tuple[Unit, ...]:
     """Returns the whole query, then its clauses if there are several, then the implied steps."""
-    clauses = [Unit(query[a:b].strip(), "clause", span=(a, b)) for a, b in clause_spans(query)]
-    steps = [Unit(IMPLIED[name], "implied", _IMPLIED_WEIGHT) for name in implied_steps(query)] if implied else []
-    return (Unit(query, "query", span=(0, len(query))), *clauses, *steps)
+    units = [Unit(query, "query", span=(0, len(query)))]
+    if clauses:
+        units += [Unit(query[a:b].strip(), "clause", span=(a, b)) for a, b in clause_spans(query)]
+    if implied:
+        units += [Unit(IMPLIED[name], "implied", _IMPLIED_WEIGHT) for name in implied_steps(query)]
+    return tuple(units)
 
 
 def implied_steps(query: str) -> list[str]:
@@ -103,13 +106,15 @@ class SelectSettings:
     """Settings of a selection; the defaults are the same for every catalog.
 
     Attributes:
-        agents, tools, schema_tokens, skills: The most of each; None: no maximum. K is ``agents``.
+        agents, tools, schema_tokens, skills: The most of each; None: no maximum. K is ``agents``: without a maximum,
+            the agents are those of the selected tools, and those that the query names.
         without: Ids of agents to leave out.
         max_query: Maximum number of characters of a query.
         lexical_weight: Value of a perfect match by words, in cosine; 0 ignores words.
         context: Weight of an agent's score for its tools.
         temperature: T of the shares, in score: the lower it is, the more the best candidate of each unit counts.
         candidates: Maximum number of candidates per unit.
+        clauses: Whether each clause of the query counts beside the whole.
         implied: Whether paths, URLs and relative dates count as implied steps.
         tool_dependency: Share of its use that a tool passes on to a tool that it depends on.
         parameter_dependency: The same for a tool that returns the value of a parameter.
@@ -127,8 +132,8 @@ class SelectSettings:
         shortlist: Whether the tools are for one model, which reads every schema. Then tools of the best tool's agent
             come before others of about equal expected use (``scoring.shortlist_use``), dependencies that nobody has
             reviewed come after all tools that the search finds, and agents without a taken tool are left out.
-        equip: Whether each agent gets at least its best tool, in the place of the weakest one of another agent; not if
-            there are fewer than two places for each.
+        equip: Whether each agent, without a maximum each agent that the query names, gets at least its best tool, in
+            the place of the weakest one of another agent; not if there are fewer than two places for each.
         fits: Minimum probability that something selected does what is asked; below it nothing fits, unless a general
             tool is selected and no decision model was asked.
         threshold: Minimum score of a skill that fits, and of an agent in an outline of the catalog.
@@ -148,7 +153,7 @@ class SelectSettings:
         direct_first: Whether that walk follows direct dependencies first; in the paper, it follows them as listed.
     """
 
-    agents: int = 5
+    agents: int | None = None
     tools: int = 10
     schema_tokens: int | None = None
     skills: int = 2
@@ -158,6 +163,7 @@ class SelectSettings:
     context: float = 0.2
     temperature: float = 0.04
     candidates: int = 30
+    clauses: bool = True
     implied: bool = True
     tool_dependency: float = 0.8
     parameter_dependency: float = 0.95
@@ -215,7 +221,7 @@ class SelectSettings:
 
 
 _NAMES = tuple(field.name for field in fields(SelectSettings))
-_COUNTS = ("agents", "tools", "max_query", "candidates", "pool", "rrf_k", "expand")
+_COUNTS = ("tools", "max_query", "candidates", "pool", "rrf_k", "expand")
 _SHARES = "tool_dependency parameter_dependency listing proposed capability_weight capability_sure floor fits".split()
 _WORDS = {"texts": get_args(Texts), "search": get_args(Scoring)}
 _WORDS |= {"ranking": get_args(Ranking), "expansion": get_args(Expansion)}
@@ -228,7 +234,7 @@ def _whole(value: Any, least: int) -> bool:
 _CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
     ("a whole number of at least 1", _COUNTS, lambda value: _whole(value, 1)),
     ("a whole number of at least 0", ["skills", "judged"], lambda value: _whole(value, 0)),
-    ("a whole number of at least 1", ["schema_tokens"], lambda value: value is None or _whole(value, 1)),
+    ("a whole number of at least 1", ["agents", "schema_tokens"], lambda value: value is None or _whole(value, 1)),
     ("a whole number of at least 0", ["d_limit"], lambda value: value is None or _whole(value, 0)),
     ("between 0 and 1", _SHARES, lambda value: 0 <= value <= 1),
     ("0 or more", ["cut", "general"], lambda value: value >= 0),

@@ -172,15 +172,15 @@ class Selector:
         judged = answer is not None and bool(answer.tools)
         if settings.in_order:
             candidates, ordered = self._published(answer, ranked, draft)
-            agents = self._first_agents(budget, ranked, ordered, settings)
             self._take_in_order(budget, candidates)
         else:
             candidates, ordered = self._judged(answer, ranked, draft)
-            agents = self._first_agents(budget, ranked, ordered, settings)
-            names = {self.ranker.nodes[row].id for row, _ in agents}
-            self._spend(budget, candidates, ordered, names, settings)
-            if settings.equip and settings.tools >= 2 * len(names) and not judged:
-                self._equip(budget, names, ordered)
+            selected = self._selected(ordered, settings)
+            self._spend(budget, candidates, ordered, selected, settings)
+            equipped = selected if settings.agents else selected & ranked.named
+            if settings.equip and settings.tools >= 2 * len(equipped) and not judged:
+                self._equip(budget, equipped, ordered)
+        agents = self._first_agents(budget, ranked, ordered, settings)
         # A judge has said itself how likely each tool is; the order of a published method says nothing of that.
         picked = self._picked(budget, agents, estimated=not settings.in_order and not judged)
         if settings.shortlist:
@@ -214,15 +214,26 @@ class Selector:
     def _first_agents(
         self, budget: Budget, ranked: Ranked, ordered: Ranked, settings: SelectSettings
     ) -> tuple[tuple[int, float], ...]:
-        """Returns the rows and scores of the best agents, then of those whose tools a skill has brought already."""
+        """Returns the rows and scores of the best agents, then of those whose tools a skill has brought.
+
+        Without a maximum, these are the agents of the selected tools and those that the query names.
+        """
         agents = ordered.agents[: settings.agents]
+        owners = dict.fromkeys(owner for owner, _ in budget.taken.values())
+        if settings.agents is None and owners:
+            shown = ranked.named | owners.keys()
+            agents = tuple(one for one in agents if self.ranker.nodes[one[0]].id in shown)
         known = dict(agents)
-        for owner, _ in budget.taken.values():
+        for owner in owners:
             row = self.ranker.row[owner]
             if row not in known:
                 known[row] = float(ranked.scores[row])
                 agents += ((row, known[row]),)
         return agents
+
+    def _selected(self, ordered: Ranked, settings: SelectSettings) -> set[str]:
+        """Returns the ids of the agents whose tools may be selected."""
+        return {self.ranker.nodes[row].id for row, _ in ordered.agents[: settings.agents]}
 
     def _take_in_order(self, budget: Budget, candidates: Iterable[PickedTool]) -> None:
         """Takes tools in their order, each alone, where the path to it is there."""
@@ -393,7 +404,7 @@ class Selector:
 
         Without a judge, which can reorder agents, tools of agents that are not selected are skipped: not ``every``.
         """
-        picked = None if every else {self._owner(row) for row, _ in ranked.agents[: settings.agents]}
+        picked = None if every or settings.agents is None else self._selected(ranked, settings)
         for row in ranked.tools:
             source = ranked.source.get(row, row)
             if source == row and picked is not None and self._owner(row) not in picked:

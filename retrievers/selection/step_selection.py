@@ -68,8 +68,7 @@ def select_steps(
     """
     if not isinstance(fill, int) or fill < 0:
         raise SettingsError(f"fill must be a whole number of at least 0, not {fill!r}")
-    agents = max(1, len(selector.catalog.agents))
-    common = {"agents": agents, "shortlist": True, "floor": FLOOR, **changes, "schema_tokens": schema_tokens}
+    common = {"agents": None, "shortlist": True, "floor": FLOOR, **changes, "schema_tokens": schema_tokens}
     limits = selector.settings.changed({**common, "tools": tools})
     budget = Budget(tools, schema_tokens, selector.tokens)
     ranked = [_RankedStep.of(selector, limits, step, judge, {**common, "tools": max(1, fill)}) for step in steps]

@@ -56,11 +56,16 @@ def test_ours_is_what_a_selection_hands_over_and_a_longer_list_begins_with_it() 
     world = World(Catalog(agents=tuple(agents)), vectors_of_this_run())
     retriever = AgentGraphRetriever.from_catalog(world.catalog, index=":memory:", embeddings=world.vectors)
     chosen = retriever.select("convert")
-    for level, ids in (("agent", chosen.agents), ("tool", chosen.tools)):
-        short, longer = (ours_at(world, level, depth)("convert") for depth in (1, 30))  # type: ignore[arg-type]
-        assert short == [node.id for node in ids] == longer[: len(short)]
-    assert len({tool.partition("/")[0] for tool in longer}) == 5
-    assert len(longer) > len(chosen.tools)
+    short, longer = (ours_at(world, "tool", depth)("convert") for depth in (1, 30))
+    assert short == [tool.id for tool in chosen.tools] == longer[: len(short)]
+    assert len(longer) == 30
+
+
+def test_the_agents_of_ours_are_as_many_as_are_measured(bench: Benchmark) -> None:
+    world = World(bench.catalog, vectors_of_this_run())
+    few, more = (ours_at(world, "agent", depth)("convert") for depth in (1, 2))
+    assert few == more[:1]
+    assert len(more) == 2
 
 
 def test_baselines_embed_with_the_published_model(bench: Benchmark) -> None:

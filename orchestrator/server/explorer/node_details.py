@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from callsheet.agents.no_model.no_model import examples
+from callsheet.agents.no_model.wording import examples
 from callsheet.graphs import (
     Agent,
     Dependency,
@@ -57,7 +57,7 @@ class SearchQuery(Parameters):
     """A question, with the largest numbers of agents and tools."""
 
     q: _Text
-    agents: Annotated[int, Field(ge=1, le=50)] = 5
+    agents: Annotated[int, Field(ge=1, le=1_000)] | None = None
     tools: Annotated[int, Field(ge=1, le=128)] = 10
 
 

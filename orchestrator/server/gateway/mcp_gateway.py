@@ -90,7 +90,9 @@ class FindTools(_Arguments):
     """
 
     query: str = Field(default="", description="What is to be done, in any words; English is understood best.")
-    agents: int = Field(default=5, ge=1, le=50, description="How many agents (servers) at most.")
+    agents: int | None = Field(
+        default=None, ge=1, le=1_000, description="How many agents (servers) at most; no limit if left out."
+    )
     tools: int = Field(default=10, ge=1, le=50, description="How many tools at most.")
 
 

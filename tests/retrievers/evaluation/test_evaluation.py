@@ -245,7 +245,8 @@ def test_a_miss_lists_the_missing_and_the_returned_ids(catalog: Catalog) -> None
     )
 
 
-RANKED = Trace(nodes=(Evidence("weather/forecast", "tool", 0.4), Evidence("units/convert_mass", "tool", 0.3)))
+NODES = (Evidence("weather/forecast", "tool", 0.4), Evidence("units/convert_mass", "tool", 0.3))
+RANKED = Trace({"agents": 1}, nodes=NODES)
 CUT = Trace(RANKED.settings, nodes=RANKED.nodes, cut=(Cut("units/convert_mass", 0.3, "the budget is spent"),))
 
 
@@ -257,6 +258,7 @@ CUT = Trace(RANKED.settings, nodes=RANKED.nodes, cut=(Cut("units/convert_mass", 
         (Trace(), ("weather/forecast", "units/convert_mass"), "not among the 0 best nodes"),
         (RANKED, ("weather/forecast", "maps/find_place"), "no agent with it (weather, maps) is among the 1 picked"),
         (RANKED, ("weather/forecast",), "no agent with it (weather) is among the 1 picked"),
+        (Trace(nodes=NODES), ("weather/forecast",), "ranked too low to be picked"),  # no limit of agents: -k is no help
     ],
 )
 def test_a_miss_with_alternatives_explains_the_closest_one(

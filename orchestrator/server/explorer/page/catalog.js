@@ -4,12 +4,13 @@ import { address, announce, button, count, filterField, fold, make, place, table
 import { showNode } from "./node.js";
 import { ask, failed } from "./server.js";
 
-const USUAL = { agents: "5", tools: "10" };
+// No number of agents is no limit.
+const USUAL = { agents: "", tools: "10" };
 let form = null, list = null, details = null, how = null, shown = null, last = null, best = null, first = true;
 
 export async function showSearch(view, given, overview) {
   if (!form?.isConnected) build(view, overview);
-  const q = given.get("q") ?? "", budget = Object.fromEntries(Object.entries(USUAL).map(([name, usual]) => [name, given.get(name) ?? usual]));
+  const q = given.get("q") ?? "", budget = Object.fromEntries(Object.entries(USUAL).map(([name, usual]) => [name, given.get(name) ?? usual]).filter(([, value]) => value));
   const wanted = JSON.stringify([q, budget]);
   const node = given.get("node"), capability = given.get("capability"), chosen = node ?? capability;
   const left = chosen === null ? last : null, beside = q && chosen === null && matchMedia("(min-width: 900px)").matches;
@@ -44,7 +45,7 @@ function build(view, overview) {
 function search() {
   const { given } = place();
   const number = (id, max) => make("span", {}, make("label", { class: "small", for: id, text: id }),
-    make("input", { id, type: "number", min: "1", max, value: given.get(id) ?? USUAL[id], required: "" }));
+    make("input", { id, type: "number", min: "1", max, value: given.get(id) ?? USUAL[id], placeholder: USUAL[id] || "any", required: USUAL[id] !== "" && "" }));
   const input = make("input", { id: "q", name: "q", type: "search", placeholder: "What do you want done?", autocomplete: "off", maxlength: "10000" });
   input.value = given.get("q") ?? "";
   const submit = (event) => {
@@ -56,7 +57,7 @@ function search() {
   return make("form", { role: "search", on: { submit } },
     make("h1", { class: "unseen", text: "Search" }),
     make("label", { class: "unseen", for: "q", text: "What do you want done?" }), input,
-    make("button", { text: "Find" }), make("span", { class: "budget" }, number("agents", "50"), number("tools", "128")));
+    make("button", { text: "Find" }), make("span", { class: "budget" }, number("agents", "1000"), number("tools", "128")));
 }
 
 async function answered(given) {

@@ -82,7 +82,8 @@ def test_queries_of_skills_only_have_figures_of_skills_only(tmp_path: Path, cli:
     catalog = ("--catalog", str(skill.parents[1]))
     status, out, err = cli("eval", str(path), *catalog, "--fail-under", "skill.recall@1=1")
     assert (status, err) == (0, "")
-    assert out.splitlines()[3].split()[:3] == ["skill.recall", "1.000", "1.000"]
+    assert out.splitlines()[1] == "Budget of a selection: 10 tools of any number of agents."
+    assert out.splitlines()[4].split()[:3] == ["skill.recall", "1.000", "1.000"]
     status, _, err = cli("eval", str(path), *catalog, "--fail-under", "recall@5=0")
     assert (status, "no query has agents labelled" in " ".join(err.split())) == (2, True)
 

@@ -93,7 +93,9 @@ async def test_a_resumed_run_of_which_nothing_is_left_says_so(fleet: Any, tool: 
     assert state["results"]["1"]["error"] == f"{told}: a/work: {CHANGED}"
 
 
-@pytest.mark.parametrize("when", ["before the answer", "with the listing", "after binding", "when it is sent"])
+@pytest.mark.parametrize(
+    "when", ["before the answer", "with the listing", "before binding", "after binding", "when it is sent"]
+)
 async def test_a_person_s_answer_comes_too_late_for_a_tool_that_changed_while_they_thought(
     fleet: Any, tool: Any, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
@@ -146,6 +148,8 @@ def take_over(when: str, registry: ToolRegistry, config: Any, monkeypatch: pytes
     match when:
         case "before the answer":
             registry.follow(new)
+        case "before binding":
+            once(ToolRegistry, "bind")
         case "after binding":
             once(supervised_call, "review_request")
         case "when it is sent":
