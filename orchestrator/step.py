@@ -40,6 +40,7 @@ from callsheet.agents.approval.questions import (
 from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.in_process import TOOL_MODEL, ToolModel
+from callsheet.agents.work.argument_sources import argument_sources
 from callsheet.agents.work.context import surroundings
 from callsheet.agents.work.open_arguments import siblings
 from callsheet.agents.work.step_results import step_results
@@ -253,6 +254,7 @@ class StepNodes:
             _unfit(selections, catalog),
             _lacking(state),
             siblings(catalog, tools),
+            argument_sources(catalog, tools),
             open_calls_told(call_ledger(self.registry.loaded), tools),
         )
         return Brief(
