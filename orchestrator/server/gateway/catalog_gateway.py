@@ -25,9 +25,9 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from callsheet.agents import ApprovalPolicy, BoundTool, Supervision, ToolRegistry, supervised
+from callsheet.agents import ApprovalPolicy, BoundTool, Supervision, ToolRegistry
+from callsheet.agents.approval.call_app import examine_call, make_call
 from callsheet.agents.approval.call_record import open_calls_told
-from callsheet.agents.approval.supervised_call import examined
 from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
 from callsheet.agents.servers.session_pool import LATE
 from callsheet.graphs import Catalog, Loaded, SettingsError, Tool, UnknownNameError, User, shown
@@ -350,11 +350,17 @@ class Gateway:
         call = ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call")
         # There is no agent whose state and runtime a tool could ask for.
         request = ToolCallRequest(tool_call=call, tool=bound, state={}, runtime=None)  # type: ignore[arg-type]
-        if not await (await examined(request, bound, supervision, send)).asks(arguments):
-            return cast("ToolMessage", await supervised(request, bound, supervision, send))
+        case = await examine_call(request, bound, supervision, send)
+        if not await case.asks():
+            return cast("ToolMessage", await make_call(case))
+
+        async def checked_anew() -> Any:
+            # The definition of the tool may change while a person thinks.
+            return await make_call(await examine_call(request, bound, supervision, send))
+
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         given: Any = {}
-        context = _Call(partial(supervised, request, bound, supervision, send))
+        context = _Call(checked_anew)
         try:
             while True:
                 state = await self._app.ainvoke(given, config, context=context)
