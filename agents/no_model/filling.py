@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise, permutations
 from typing import Any
 
 from callsheet.agents.calls.plan import StepResult
+from callsheet.agents.no_model.named_values import is_count, named_values
+from callsheet.agents.no_model.parameters import NAMED, fits, side_of, value_kind
 from callsheet.agents.no_model.values import Kind, StepValue, unit_in, values_in, zone_of
 from callsheet.agents.registry.tool_registry import ToolRegistry
-from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.model import Agent, Parameter, Tool
-from callsheet.graphs.text.words import split_name, tokens
+from callsheet.graphs.text.words import Span, split_name, tokens
 
-_NAMED = (
-    (Kind.QUESTION, frozenset({"question", "request"})),
-    (Kind.EXPRESSION, frozenset({"expression", "formula"})),
-    (Kind.ZONE, frozenset({"timezone", "zone", "tz"})),
-    (Kind.FOLDER, frozenset({"dir", "directory", "folder"})),
-    (Kind.FILE, frozenset({"file", "filename", "path"})),
-    (Kind.URL, frozenset({"url", "uri", "link"})),
-    (Kind.EMAIL, frozenset({"email"})),
-    (Kind.DATE, frozenset({"date"})),
-    (Kind.CLOCK, frozenset({"time"})),
-)
-"""Words in the name of a string parameter that say what it takes; a text if there is none of them."""
-_FORMATS = {"uri": Kind.URL, "email": Kind.EMAIL, "date": Kind.DATE, "time": Kind.CLOCK}
-_SIDES = (frozenset({"from", "source", "src"}), frozenset({"to", "target", "dest", "destination"}))
-"""Words in the names of two parameters of a conversion: what is given, and what is wanted."""
 _EMPTY = frozenset("a an and as at by for from in into of on please the to with".split())
 """Words without content: they refer to nothing, limit nothing and negate nothing."""
 _ASKING = frozenset("are be can could do does how i is many me much now want we what when which would you".split())
@@ -57,7 +43,9 @@ class StepReading:
         tool: The tool; without one that fits, the nearest.
         harmless: Whether it is known to change nothing.
         missing: Required parameters without a value.
-        unused: The words of the step that went nowhere, in text order.
+        values: The values that fill parameters, by the names of these.
+        rest: The other values of the step, in text order.
+        places: Where the words stand that went nowhere, in text order.
         question: Whether the whole step is an argument.
         open: The words of such a step that do not name the tool: its answer must contain them.
         named: Whether a word of the step names the tool.
@@ -68,12 +56,19 @@ class StepReading:
     tool: Tool
     harmless: bool
     args: dict[str, Any]
+    values: Mapping[str, StepValue] = field(default_factory=dict)
+    rest: tuple[StepValue, ...] = ()
     missing: tuple[str, ...] = ()
-    unused: tuple[str, ...] = ()
+    places: tuple[Span, ...] = ()
     question: bool = False
     open: tuple[str, ...] = ()
     named: bool = False
     others: tuple[str, ...] = ()
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """The words of the step that went nowhere, in text order."""
+        return tuple(self.text[start:end] for start, end in self.places)
 
     @property
     def complete(self) -> bool:
@@ -102,7 +97,15 @@ def read_step(
     best = _best_complete([reading for reading in readings if reading.complete])
     if best is not None:
         return best
-    return min(readings, key=lambda r: len(r.unused) + len(r.missing) + (not r.named), default=None)
+    return min(readings, key=_distance, default=None)
+
+
+def _distance(reading: StepReading) -> tuple[float, int, int]:
+    """Returns how far a step is from its tool: the words of the tool's name that it lacks, then what does not fit."""
+    own = set(tokens(split_name(reading.tool.name)))
+    lacking = len(own.difference(tokens(reading.text)))
+    unfit = len(reading.unused) + len(reading.missing) + (not reading.named)
+    return lacking / max(1, len(own)), lacking - len(own), unfit
 
 
 def _best_complete(complete: Sequence[StepReading]) -> StepReading | None:
@@ -124,18 +127,22 @@ def fill(
     tool: Tool, agent: Agent, text: str, results: Sequence[StepResult] = (), *, harmless: bool = False
 ) -> StepReading:
     """Fills the parameters of a tool; a value that fits two free parameters fills none."""
-    taken = _assignment(tool, text, results)
+    values = _values_of(tool, text, results)
+    taken = _assignment(tool, text, values, harmless=harmless)
     args = {name: value.value for name, value in taken.items()}
     words = list(_content(text, [*taken.values()], harmless=harmless))
-    naming = _naming(words, tool, agent, [parameter for parameter in tool.parameters if parameter.name in args])
-    unused = tuple(word for word, asking in words if not asking and word not in naming)
+    naming = _naming([word for word, _ in words], tool, agent, list(args))
+    left = [word for word, asking in words if not asking and word not in naming]
+    places = tuple(word.span() for word in left)
+    rest = tuple(_without(values, taken.values()))
+    reading = StepReading(text, tool, harmless, args, values=taken, rest=rest, places=places)
     question = _question_of(tool)
     if question and (naming or (harmless and _asks_to_be_told(text))):
         args[question] = text.strip()
-        left = unused if harmless else ()
-        return StepReading(text, tool, harmless, args, question=True, open=left, named=bool(naming))
+        words_to_answer = reading.unused if harmless else ()
+        return replace(reading, places=(), question=True, open=words_to_answer, named=bool(naming))
     missing = tuple(one.name for one in tool.parameters if one.required and one.name not in args)
-    return StepReading(text, tool, harmless, args, missing, unused, named=len(unused) < len(words))
+    return replace(reading, missing=missing, named=len(left) < len(words))
 
 
 def _question_of(tool: Tool) -> str | None:
@@ -143,27 +150,91 @@ def _question_of(tool: Tool) -> str | None:
     return next((parameter.name for parameter in tool.parameters if value_kind(parameter) == Kind.QUESTION), None)
 
 
-def _assignment(tool: Tool, text: str, results: Sequence[StepResult]) -> dict[str, StepValue]:
-    """Returns the values of a step by the names of the parameters that they fill, in the order of the parameters."""
+def _values_of(tool: Tool, text: str, results: Sequence[StepResult]) -> list[StepValue]:
+    """Returns the values of a step, those included that only this tool knows: its choices, and time zones."""
     values = values_in(text, results)
     values += _choices(text, values, tool.parameters)
-    fits: dict[str, list[StepValue]] = {}
+    return sorted(values, key=lambda value: value.start)
+
+
+def _without(values: Iterable[StepValue], taken: Collection[StepValue]) -> list[StepValue]:
+    """Returns the values that do not overlap with those that are taken."""
+    return [value for value in values if not any(one.start < value.end and value.start < one.end for one in taken)]
+
+
+def _assignment(tool: Tool, text: str, values: Sequence[StepValue], *, harmless: bool) -> dict[str, StepValue]:
+    """Returns the values of a step by the names of the parameters that they fill, in the order of the parameters."""
+    taken = named_values(tool, text, values, harmless=harmless)
+    values = _without(values, taken.values())
+    fitting: dict[str, list[StepValue]] = {}
     for parameter in tool.parameters:
-        fits[parameter.name] = [value for value in values if _takes(tool, parameter, value)]
-    taken = _conversion(text, values, fits)
-    _match(values, fits, taken)
-    return {name: taken[name] for name in fits if name in taken}
+        free = parameter.name not in taken
+        fitting[parameter.name] = [value for value in values if free and _takes(tool, parameter, value)]
+    taken |= _conversion(text, values, fitting)
+    taken |= _only_required(tool, text, values, taken)
+    _match(values, fitting, taken)
+    if harmless:
+        taken |= _in_a_row(tool, text, values, taken)
+    return {parameter.name: taken[parameter.name] for parameter in tool.parameters if parameter.name in taken}
 
 
-def _naming(words: Iterable[tuple[str, bool]], tool: Tool, agent: Agent, filled: Sequence[Parameter]) -> list[str]:
-    """Returns the words of a step that name a tool, with these parameters in use."""
-    names = _names(tool, agent, filled)
+def _in_a_row(
+    tool: Tool, text: str, values: Sequence[StepValue], taken: Mapping[str, StepValue]
+) -> dict[str, StepValue]:
+    """Returns the values of "2 and 3" for the required parameters of their kind, in order, if these are as many.
+
+    Only a harmless tool takes them so: the order of its parameters is not what everybody expects.
+    """
+    free = [one for one in tool.parameters if one.required and one.name not in taken]
+    left = [value for value in values if value not in taken.values()]
+    if len(free) < 2 or len(free) != len(left) or not _are_listed(text, left):
+        return {}
+    if (
+        len({value_kind(parameter) for parameter in free}) > 1
+        or max(side_of(parameter.name) for parameter in free) >= 0
+    ):
+        return {}
+    filled: dict[str, StepValue] = {}
+    for parameter, value in zip(free, left, strict=True):
+        if not _takes(tool, parameter, value):
+            return {}
+        filled[parameter.name] = value
+    return filled
+
+
+def _are_listed(text: str, values: Sequence[StepValue]) -> bool:
+    """Returns whether nothing but a comma or "and" stands between values."""
+    return all(_ALSO.fullmatch(text[one.end : other.start].strip()) for one, other in pairwise(values))
+
+
+def _only_required(
+    tool: Tool, text: str, values: Sequence[StepValue], taken: Mapping[str, StepValue]
+) -> dict[str, StepValue]:
+    """Returns the only value that is left for the only required parameter, if this takes any text: "get invoice 1001".
+
+    A typed value is the text as it stands. A number in front of a word counts it, and is no text.
+    """
+    required = [one for one in tool.parameters if one.required]
+    left = [value for value in values if value not in taken.values()]
+    if len(required) != 1 or required[0].name in taken or len(left) != 1:
+        return {}
+    (parameter,) = required
+    (value,) = left
+    said = value.value if Kind.TEXT in value.kinds else text[value.start : value.end]
+    if value_kind(parameter) != Kind.TEXT or is_count(value, text) or not fits(tool, parameter, said):
+        return {}
+    return {parameter.name: replace(value, value=said)}
+
+
+def _naming(words: Sequence[re.Match[str]], tool: Tool, agent: Agent, used: Collection[str]) -> list[re.Match[str]]:
+    """Returns the words of a step that name a tool, if parameters of these names are in use."""
+    names = _names(tool, agent, [parameter for parameter in tool.parameters if parameter.name in used])
     # A word of the tool's own name counts even if it has no content elsewhere: "get", "or".
     own = split_name(tool.name).split()
-    naming: list[str] = []
-    for word, _ in words:
-        stems = tokens(word)
-        if word.lower() in own or (stems and names.issuperset(stems)):
+    naming: list[re.Match[str]] = []
+    for word in words:
+        stems = tokens(word.group())
+        if word.group().lower() in own or (stems and names.issuperset(stems)):
             naming.append(word)
     return naming
 
@@ -174,31 +245,11 @@ def _asks_to_be_told(text: str) -> bool:
     return text.rstrip().endswith("?") or any(word.lower() in _TELLING for word in first)
 
 
-def value_kind(parameter: Parameter) -> Kind | None:
-    """Returns what a parameter takes; None for lists, objects and flags, which no words fill."""
-    types = set(parameter.type.split("|")) - {"null", "any"}
-    if any(isinstance(choice, str) for choice in parameter.enum):
-        return Kind.CHOICE
-    if types & {"number", "integer"}:
-        return Kind.NUMBER
-    if types - {"string"}:
-        return None
-    words = set(split_name(parameter.name).split())
-    return _FORMATS.get(parameter.format) or next((kind for kind, names in _NAMED if words & names), Kind.TEXT)
-
-
-def side_of(name: str) -> int:
-    """0 for a parameter of what is given, 1 for one of what is wanted, -1 for others."""
-    words = set(split_name(name).split())
-    return next((side for side, names in enumerate(_SIDES) if words & names), -1)
-
-
 def _takes(tool: Tool, parameter: Parameter, value: StepValue) -> bool:
     """Returns whether a value is of the right kind and fits the schema."""
     if value_kind(parameter) not in value.kinds or (parameter.enum and value.value not in parameter.enum):
         return False
-    only = {parameter.name: tool.input_schema["properties"][parameter.name]}
-    return not fit_of({**tool.input_schema, "properties": only, "required": []}, {parameter.name: value.value}).errors
+    return fits(tool, parameter, value.value)
 
 
 def _choices(text: str, values: Sequence[StepValue], parameters: Sequence[Parameter]) -> Iterator[StepValue]:
@@ -234,14 +285,14 @@ def _values_named(said: str, lists: Iterable[tuple[str, ...]], *, zones: bool) -
 
 
 def _conversion(
-    text: str, values: Sequence[StepValue], fits: Mapping[str, Sequence[StepValue]]
+    text: str, values: Sequence[StepValue], fitting: Mapping[str, Sequence[StepValue]]
 ) -> dict[str, StepValue]:
     """The two sides of a conversion: the unit beside the number, or the zone beside the time, is the given one."""
     counts = [value for value in values if value.kinds & {Kind.NUMBER, Kind.CLOCK}]
-    for given, wanted in permutations(fits, 2):
+    for given, wanted in permutations(fitting, 2):
         if (side_of(given), side_of(wanted)) != (0, 1):
             continue
-        sides = [value for value in fits[given] if value in fits[wanted]]
+        sides = [value for value in fitting[given] if value in fitting[wanted]]
         beside = [value for value in sides if any(_is_beside(text, count, value) for count in counts)]
         if len(sides) == 2 and len(beside) == 1:
             return {given: beside[0], wanted: next(value for value in sides if value is not beside[0])}
@@ -256,11 +307,13 @@ def _is_beside(text: str, count: StepValue, value: StepValue) -> bool:
     return len(between) <= 1 and all(word.lower() in _EMPTY | _ASKING for word in between)
 
 
-def _match(values: Sequence[StepValue], fits: Mapping[str, Sequence[StepValue]], taken: dict[str, StepValue]) -> None:
+def _match(
+    values: Sequence[StepValue], fitting: Mapping[str, Sequence[StepValue]], taken: dict[str, StepValue]
+) -> None:
     """Fills each parameter that is the only free one for a value, and for one value only, until there is none."""
     while True:
         left = [value for value in values if value not in taken.values()]
-        free = {id(value): [name for name in fits if name not in taken and value in fits[name]] for value in left}
+        free = {id(value): [name for name in fitting if name not in taken and value in fitting[name]] for value in left}
         only = [(value, free[id(value)][0]) for value in left if len(free[id(value)]) == 1]
         found = {name: value for value, name in only if sum(other == name for _, other in only) == 1}
         if not found:
@@ -276,7 +329,7 @@ def _names(tool: Tool, agent: Agent, filled: Sequence[Parameter]) -> set[str]:
     return set(tokens(" ".join([*texts, *(f"{parameter.name} {parameter.description}" for parameter in filled)])))
 
 
-def _content(text: str, covered: Sequence[StepValue], *, harmless: bool) -> Iterator[tuple[str, bool]]:
+def _content(text: str, covered: Sequence[StepValue], *, harmless: bool) -> Iterator[tuple[re.Match[str], bool]]:
     """Yields the words with content outside of the values, each with whether it only asks for something."""
     spans = [(value.start, value.end) for value in covered] + [match.span() for match in _FILLERS.finditer(text)]
     if harmless:
@@ -290,7 +343,7 @@ def _content(text: str, covered: Sequence[StepValue], *, harmless: bool) -> Iter
         word = match.group()
         attached = left[match.start() - 1 : match.start()] == ["\0"]
         if attached or word.lower() not in empty:
-            yield word, harmless and word.lower() in _TELLING
+            yield match, harmless and word.lower() in _TELLING
 
 
 def spread(tool: Tool, text: str) -> list[str]:
@@ -312,5 +365,5 @@ def unanswered_words(reading: StepReading, answer: str) -> tuple[str, ...]:
     """
     said = set(tokens(answer))
     kinds = {kind for value in values_in(answer) for kind in value.kinds}
-    named = _WHO.union(*(words for kind, words in _NAMED if kind in kinds))
+    named = _WHO.union(*(words for kind, words in NAMED if kind in kinds))
     return tuple(word for word in reading.open if word.lower() not in named and not said.issuperset(tokens(word)))

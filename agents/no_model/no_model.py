@@ -1,12 +1,10 @@
-"""What plans, works and answers where there is no model, and what it says about itself and about a refusal."""
+"""What plans, works and answers where there is no model."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
-from itertools import islice
 from typing import Any
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -20,137 +18,23 @@ from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.no_model.filling import (
     StepReading,
-    fill,
     read_step,
-    side_of,
     spread,
     unanswered_words,
-    value_kind,
 )
-from callsheet.agents.no_model.values import Kind, in_words, refers_to
+from callsheet.agents.no_model.values import in_words, refers_to
+from callsheet.agents.no_model.wording import introduction, quoted, refusal
 from callsheet.agents.planning.planner import AnswerTask, PlanTask, check_number
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.work.context import NAME, Brief, list_results
 from callsheet.agents.work.equipment import Equipment
 from callsheet.agents.work.worker_agent import carry_out
-from callsheet.graphs.catalog.model import Catalog, Parameter, Tool
+from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.errors import PlanError, SettingsError
 from callsheet.graphs.text.hidden import shown
-from callsheet.graphs.text.words import clause_spans, parts_of, split_name, tokens
+from callsheet.graphs.text.words import clause_spans, parts_of, tokens
 
-_EXAMPLES = 3
-_AGENTS = 20
-_LONGEST = 200
-_VALUES = {
-    Kind.NUMBER: ("5",),
-    Kind.CLOCK: ("9:30",),
-    Kind.ZONE: ("Berlin", "Tokyo"),
-    Kind.DATE: (date.today().isoformat(),),
-    Kind.FILE: ("notes.txt",),
-    Kind.FOLDER: ("notes/",),
-    Kind.URL: ("https://example.org",),
-    Kind.EMAIL: ("ann@example.org",),
-    Kind.TEXT: ('"text"',),
-    Kind.EXPRESSION: ("2 + 3",),
-}
-_THERE = {Kind.TEXT, Kind.FILE, Kind.FOLDER, Kind.URL, Kind.EMAIL}
-"""What must be there, or mean something to a tool, so that a value of ours is no request that works."""
 _NOTE = "planned without a model: only steps that name a tool and its values are done; for others, use --model"
-_ABOUT = (
-    "Without a model, a step must name a tool and all of its values, and nothing else. For other steps, use --model"
-)
-
-
-Find = Callable[[str], Sequence[str]]
-"""The ids of the tools for a text, best first."""
-
-
-def example(tool: Tool, registry: ToolRegistry, find: Find | None = None) -> str:
-    """Returns a request that is read as a call of a tool, also among those of ``find``.
-
-    Empty if none of the words tried is.
-    """
-    needed = [parameter for parameter in tool.parameters if parameter.required]
-    needed.sort(key=lambda p: (side_of(p.name) == 1, value_kind(p) not in (Kind.NUMBER, Kind.CLOCK)))
-    said = split_name(tool.name)
-    for parameter in needed:
-        value = _value(parameter)
-        if value is None:
-            return ""
-        said += f"{' to' if side_of(parameter.name) == 1 else ''} {value}"
-    said = f"{said[:1].upper()}{said[1:]}"
-    reading = read_step(said, find(said) if find else [tool.id], registry)
-    return said if reading is not None and reading.complete and reading.tool.id == tool.id else ""
-
-
-def _value(parameter: Parameter) -> str | None:
-    kind = value_kind(parameter)
-    some = parameter.enum if kind == Kind.CHOICE else _VALUES.get(kind, ()) if kind else ()
-    return str(some[max(0, side_of(parameter.name)) % len(some)]) if some else None
-
-
-def examples(catalog: Catalog, registry: ToolRegistry, find: Find) -> list[str]:
-    """Requests that work, of different agents: of harmless tools for which any value of the right form does.
-
-    ``find`` searches the whole catalog.
-    """
-
-    def works(tool: Tool) -> bool:
-        harmless = tool.id in registry.catalog.tools and registry.assurance(tool.id).harm == "none"
-        return harmless and not any(p.required and value_kind(p) in _THERE for p in tool.parameters)
-
-    firsts = (
-        next(filter(None, (example(tool, registry, find) for tool in filter(works, agent.tools))), "")
-        for agent in catalog.agents
-    )
-    return list(islice(filter(None, firsts), _EXAMPLES))
-
-
-def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
-    """Returns the agents, and requests that work."""
-    lines = ["The agents are:"]
-    for agent in catalog.agents[:_AGENTS]:
-        about = agent.description or ", ".join(split_name(tool.name) for tool in agent.tools[:_EXAMPLES])
-        lines.append(f"- {agent.id}: {shown(' '.join(about.split())[:_LONGEST])}")
-    more = len(catalog.agents) - _AGENTS
-    if more > 0:
-        lines.append(f"- and {more} more")
-    works = [f"- {said}" for said in examples(catalog, registry, find)]
-    return "\n".join([*lines, *(["Requests that work:", *works] if works else []), _ABOUT])
-
-
-def refusal(reading: StepReading, registry: ToolRegistry) -> str:
-    """Returns why the tool of a step is not called, and a wording that would work."""
-    tool = reading.tool
-    why = []
-    if reading.unused:
-        why.append(f"it would ignore {_quoted(reading.unused)}{_if_harmless(reading, registry)}")
-    if reading.missing:
-        about = {parameter.name: f"{parameter.name} {parameter.description}" for parameter in tool.parameters}
-        why.append(f"it needs {'; '.join(' '.join(about[name].split())[:_LONGEST] for name in reading.missing)}")
-    if reading.others:
-        why.append(f"{', '.join(reading.others)} would do as well: name one of them")
-    said = example(tool, registry)
-    hint = f'. A request that works: "{said}"' if said else ""
-    return f"the nearest tool, {tool.id}, was not called: {', and '.join(why)}{hint}"
-
-
-def _if_harmless(reading: StepReading, registry: ToolRegistry) -> str:
-    """Returns a remark if the tool would have taken the step, had somebody said that it is harmless.
-
-    Empty otherwise.
-    """
-    tool = reading.tool
-    taken = fill(tool, registry.catalog.agent(tool.agent), reading.text, harmless=True).complete
-    if reading.harmless or not taken:
-        return ""
-    return " (a question is understood only for a tool that is known to be harmless)"
-
-
-def _quoted(words: Sequence[str]) -> str:
-    return ", ".join(f'"{word}"' for word in words)
-
-
 _TURNS = 1_000
 
 
@@ -191,7 +75,7 @@ class NoModel:
             free = self.present or await asyncio.to_thread(supervision.allows, tool_id, assured)
             doubt = None if free else assured.confirmation
             given = brief.given.get(tool_id, {})
-            first = await asyncio.to_thread(_first, reading, given, registry, tools[tool_id], doubt=doubt)
+            first = await asyncio.to_thread(_first, reading, given, registry, tools, doubt=doubt)
         equipped = replace(
             equipment,
             model=_StepModel(first=first, reading=reading),
@@ -239,7 +123,7 @@ def _check_understood(task: PlanTask, readings: Sequence[StepReading]) -> None:
         return
     lost = [reading for reading in readings if not reading.understood]
     if lost:
-        why = "; ".join(f'"{reading.text}": {refusal(reading, task.registry)}' for reading in lost)
+        why = "; ".join(f'"{reading.text}": {refusal(reading, task.registry, task.find)}' for reading in lost)
         raise PlanError(f"a part of the request is not understood, so the rest may mean something else: {why}")
 
 
@@ -311,19 +195,27 @@ def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
 
 
 def _first(
-    reading: StepReading, given: Mapping[str, Any], registry: ToolRegistry, name: str, *, doubt: Refusal | None
+    reading: StepReading,
+    given: Mapping[str, Any],
+    registry: ToolRegistry,
+    tools: Mapping[str, str],
+    *,
+    doubt: Refusal | None,
 ) -> AIMessage:
     """Returns the call of a step, or why there is none.
 
-    ``given`` are values that a person has given for it; ``doubt`` is why a person would have to confirm it.
+    ``given`` are values that a person has given for it; ``tools`` are the names of the step's tools by their ids;
+    ``doubt`` is why a person would have to confirm it.
     """
     tool_id = reading.tool.id
     missing = [name for name in reading.missing if name not in given]
     if missing or reading.unused or reading.others:
         parameters = [] if reading.unused or reading.others else missing
-        return _ended("needs_input", refusal(reading, registry), tool=tool_id, parameters=parameters)
+        return _ended(
+            "needs_input", refusal(reading, registry, lambda _: [*tools]), tool=tool_id, parameters=parameters
+        )
     if not doubt:
-        call = ToolCall(name=name, args={**reading.args, **given}, id="call_1", type="tool_call")
+        call = ToolCall(name=tools[tool_id], args={**reading.args, **given}, id="call_1", type="tool_call")
         return AIMessage("", tool_calls=[call])
     allow = f"allow the tool with --allow {tool_id}, or for good with `callsheet trust allow {tool_id}`"
     who = "Nobody is here to confirm the call: repeat this in a terminal, or"
@@ -364,7 +256,7 @@ class _StepModel(BaseChatModel):
         lacking = unanswered_words(reading, text)
         if not lacking:
             return AIMessage(text)
-        nothing = f"{reading.tool.id} says nothing about {_quoted(lacking)}; its closest answer: {shown(text)}"
+        nothing = f"{reading.tool.id} says nothing about {quoted(lacking)}; its closest answer: {shown(text)}"
         return _ended("needs_input", nothing)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from queue import SimpleQueue
 from typing import Any
+from weakref import WeakSet
 
 from callsheet.agents import ToolRegistry
 from callsheet.agents.servers.catalogs.listings import UNHEARD
@@ -26,6 +28,8 @@ _LONGEST_PAUSE = 60.0
 _CALM = 3
 _LOOK_AGAIN = 60.0
 _LONGEST_LOOK = 3_600.0
+_LAST_UPDATE = 10.0
+_UPDATING: WeakSet[threading.Thread] = WeakSet()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,7 @@ class CatalogSync:
             self._waiting = loaded
             if self._thread is None:
                 self._thread = threading.Thread(target=self._catch_up, name="callsheet-following", daemon=True)
+                _UPDATING.add(self._thread)
                 self._thread.start()
 
     def settled(self, seconds: float | None = None) -> None:
@@ -108,6 +113,16 @@ class CatalogSync:
                 _LOG.info("the catalog has changed: %s", self._retriever.follow(loaded))
             except Exception:  # noqa: BLE001 an embedder may raise anything; the old state stays in use
                 _LOG.exception("the index could not follow the catalog")
+
+
+@atexit.register
+def finish_updates() -> None:
+    """Waits up to ten seconds for each index that is being updated.
+
+    The embedded model is native code: if Python ended while a daemon thread is in it, the process would abort.
+    """
+    for thread in list(_UPDATING):
+        thread.join(_LAST_UPDATE)
 
 
 class ServerUpdates:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from callsheet.agents.no_model.no_model import examples
+from callsheet.agents.no_model.wording import examples
 from callsheet.graphs import (
     Agent,
     Dependency,

@@ -22,8 +22,9 @@ from callsheet.graphs.catalog.formats.manifests import Difference
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.storage import cache_folder
 from callsheet.graphs.trust.pins import PinBook
-from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
+from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates, finish_updates
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gateway
+from callsheet.retrievers import MiniLMEmbeddings
 from callsheet.retrievers.index.indexes import VectorStoreIndex
 from servers import HANG, Servers, until
 
@@ -396,3 +397,14 @@ def test_a_difference_names_tools() -> None:
     assert Difference.of(before, after) == Difference(("c",), ("b",), ("a",))
     assert Difference.of((), after).added == ("b", "c")
     assert Difference.of(after, after) == Difference()
+
+
+def test_a_program_does_not_end_before_its_index_has_followed_the_catalog(minilm: MiniLMEmbeddings) -> None:
+    """A process that ended while a thread is in the embedded model would abort."""
+    loaded = load(state(0))
+    retriever = AgentGraphRetriever.from_catalog(loaded, embeddings=minilm, index=":memory:")
+    registry = ToolRegistry.from_catalog(loaded)
+    CatalogSync(retriever, registry)
+    registry.follow(load(state(1)))
+    finish_updates()
+    assert set(retriever.catalog.tools) == set(state(1).tools)
