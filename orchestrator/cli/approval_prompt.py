@@ -213,9 +213,9 @@ def _edited(args: Any) -> Any:
     except (ValueError, RecursionError) as error:
         click.echo(f"invalid JSON: {error}", err=True)
         return None
-    trouble = inexact(edited)
-    if trouble:
-        click.echo(trouble, err=True)
+    refusal = inexact(edited)
+    if refusal:
+        click.echo(refusal.reason, err=True)
         return None
     return edited
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from callsheet.agents.calls.review import AnswerError, flat
-from callsheet.graphs.catalog.labels import command_about
 from callsheet.graphs.errors import UnknownNameError, near_names
 from callsheet.graphs.text.hidden import shown
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, has_terminal
@@ -74,9 +74,10 @@ def call(options: CatalogOptions, tool_id: str, given: tuple[str, ...], approval
     try:
         told = _told(asyncio.run(calls.call(bound, arguments, supervision, ask)))
     except _UnansweredError as unanswered:
-        told = _unanswered(unanswered.args[0], loaded.label)
+        told = _unanswered(unanswered.args[0])
     finally:
         registry.close()
+    told["error"] = options.runnable(told["error"])
     report(told, shown(told["error"] or told["output"], most=None), as_json=options.as_json)
     return _EXIT.get(told["status"], 1)
 
@@ -120,13 +121,13 @@ def _told(answer: ToolMessage) -> dict[str, Any]:
     return {"status": status, "output": "", "data": artifact.get("structured"), "error": answer.text}
 
 
-def _unanswered(question: Mapping[str, Any], label: str) -> dict[str, Any]:
+def _unanswered(question: Mapping[str, Any]) -> dict[str, Any]:
     """Returns why a call was not sent about which nobody answered."""
     asked = flat(question)
     status = _WAITS.get(asked["type"], "needs_input")
     why = asked["description"]
     if status == "needs_approval":
-        allow = command_about(label, "trust", "allow", asked["tool"])
+        allow = shlex.join(["callsheet", "trust", "allow", asked["tool"]])
         cure = f"repeat this in a terminal, or allow the tool for good with `{allow}`"
         why = f"{asked['tool']} was not called. {asked['why']} Nobody is here to be asked: {cure}"
     return {"status": status, "output": "", "data": None, "error": why}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NotRequired, cast
 
 from langchain.agents.middleware import ToolCallRequest
@@ -17,8 +16,8 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
-from callsheet.agents import ApprovalPolicy, BoundTool, Supervision, ToolRegistry, supervised
-from callsheet.agents.approval.supervised_call import examined
+from callsheet.agents import ApprovalPolicy, BoundTool, Supervision, ToolRegistry
+from callsheet.agents.approval.call_app import examine_call, make_call
 from callsheet.graphs import User
 from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.graphs.trust.open_calls import CallLedger
@@ -87,11 +86,17 @@ class SingleCalls:
         call = ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call")
         # There is no agent whose state and runtime a tool could ask for.
         request = ToolCallRequest(tool_call=call, tool=bound, state={}, runtime=None)  # type: ignore[arg-type]
-        if not await (await examined(request, bound, supervision, send)).asks(arguments):
-            return cast("ToolMessage", await supervised(request, bound, supervision, send))
+        case = await examine_call(request, bound, supervision, send)
+        if not await case.asks():
+            return cast("ToolMessage", await make_call(case))
+
+        async def checked_anew() -> Any:
+            # The definition of the tool may change while a person thinks.
+            return await make_call(await examine_call(request, bound, supervision, send))
+
         config: RunnableConfig = {"configurable": {"thread_id": thread}}
         given: Any = {}
-        context = _Call(partial(supervised, request, bound, supervision, send))
+        context = _Call(checked_anew)
         try:
             while True:
                 state = await self._app.ainvoke(given, config, context=context)

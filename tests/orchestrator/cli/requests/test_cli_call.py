@@ -103,3 +103,24 @@ def test_a_call_without_a_required_argument_is_refused(desk: Fleet, call: Call) 
     status, told = call("desk/read_note", "stars=5")
     assert (status, told["status"], sent(desk)) == (2, "refused", [])
     assert "'title' is a required property" in told["error"]
+
+
+def test_what_a_run_prints_runs_with_the_catalog_that_was_used(desk: Fleet, cli: Any) -> None:
+    answer = json.loads(cli("ask", "Create note title: x", "--catalog", desk.config, "--yes", "--json")[1])["answer"]
+    printed = answer.split("`")[1]
+    assert printed == f"callsheet trust allow desk/create_note --catalog {desk.config}"
+    assert cli(*printed.split()[1:], "--yes")[0] == 0
+    assert cli("ask", "Create note title: x", "--catalog", desk.config, "--yes")[0] == 0
+    assert sent(desk) == [{"title": "x"}]
+
+
+def test_consent_and_review_are_asked_for_with_commands_that_run(
+    desk: Fleet, cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CALLSHEET_CATALOG", str(desk.config))
+    status, _, err = cli("index")
+    assert (status, f"run `callsheet index --catalog {desk.config}` once in a terminal" in err) == (2, True)
+    assert cli("index", "--yes")[0] == 0
+    desk.serve("desk", NOTE, {**READ, "description": "Reads a note, now otherwise."})
+    status, out, _ = cli("sync", "--yes")
+    assert f"desk/read_note (`callsheet approve --catalog {desk.config}`)" in out

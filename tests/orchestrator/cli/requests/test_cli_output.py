@@ -39,7 +39,9 @@ def test_every_row_of_retrieve_has_a_tool_and_the_other_agents_are_named_once(cl
 def test_the_picks_in_use_are_printed_and_with_explain_all(capsys: pytest.CaptureFixture[str], explain: bool) -> None:
     why = {f"a/t{n}": f"score {n}" for n in range(3)}
     shown = output.Show(explain=explain)
-    selection = {"verdict": "found", "agents": [{"id": "a", "tools": [{"id": tool} for tool in why]}]}
+    tools = [{"id": tool, "score": 0.5, "via": [tool]} for tool in why]
+    agents = [{"id": "a", "score": 0.5, "tools": tools}]
+    selection = {"query": "q", "verdict": "found", "agents": agents, "why": dict(why)}
     shown.event({"event": "picked", "step_id": "1", "why": why, "selection": selection})
     for number in (1, 2):
         shown.event({"event": "tool_started", "step_id": "1", "call_id": str(number), "tool": "a/t1"})
@@ -215,13 +217,16 @@ def test_a_question_that_is_not_answered_leaves_the_request_undone(
     assert "a question was not answered: Which city? (Oslo, Rome)" in " ".join(said.split())
 
 
-def test_ctrl_c_at_a_question_keeps_it_for_later(ask: Ask, model: DecidingModel, terminal: Callable[..., None]) -> None:
+def test_ctrl_c_at_a_question_prints_the_command_that_goes_on(
+    ask: Ask, model: DecidingModel, terminal: Callable[..., None], capsys: Any
+) -> None:
     terminal(None)
     status, _, err = ask(*ASKING)
     assert status == 130
-    assert err.endswith("\ncontinue with: callsheet ask --resume --thread t, with the same options\n\ninterrupted\n")
+    again = err.partition("continue with: ")[2].partition("\n")[0]
+    assert again.startswith("callsheet ask --resume --thread t --model fake:model --catalog ")
     terminal("1")
-    status, out, _ = ask("--resume", "--model", "fake:model", *MAIL)
+    status, out, _ = run(capsys, *again.split()[1:])
     assert (status, "noon in Oslo" in out) == (0, True)
 
 
