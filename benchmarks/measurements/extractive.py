@@ -9,18 +9,17 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.bootstrap import short
-from benchmarks.measurements.arag import SETS, Question, contains
+from benchmarks.measurements.arag import SETS, Question
 from callsheet.retrievers.documents import DocumentIndex, best_chunks, best_passages
-from callsheet.retrievers.documents.document_text import plain
 
 COLUMNS = ("", "n", "recall", "read", "answer", "answer, tuning half", "answer, other half", "characters", "longest")
 NAMES: Mapping[str, str] = {"hotpotqa": "HotpotQA", "musique": "MuSiQue", "graphrag-bench": "medical"}
 _ABOUT = (
-    "What `callsheet documents ask` does without a model: five chunks are read, and their best sentences quoted, at most "
-    "1,500 characters with headings and citations. Recall is that of the tables of the three interfaces. Read, answer: "
-    "the share of questions whose short answer is in what was read, in the answer (Contain-Acc); medical, whose answers "
-    "are long: the mean share of their words. The weights were chosen on the even questions of HotpotQA (tuning half); "
-    "of the other sets, the halves are two samples. Characters: of an answer, on average, and at most"
+    "What `callsheet documents ask` does without a model: five chunks are read, and their best sentences quoted, at "
+    "most 1,500 characters with headings and citations. Recall is that of the tables of the three interfaces. Read, "
+    "answer: the share of questions whose short answer is in what was read, in the answer (Contain-Acc); medical, "
+    "whose answers are long: the mean share of their words. The weights were chosen on the even questions of HotpotQA "
+    "(tuning half); of the other sets, the halves are two samples. Characters: of an answer, on average, and at most"
 )
 
 
