@@ -1,6 +1,7 @@
-from .approval.supervised_call import (
+from .approval.call_app import (
     check_answerable as check_answerable,
-    supervised as supervised,
+    examine_call as examine_call,
+    make_call as make_call,
 )
 from .approval.supervision import Supervision as Supervision
 from .calls.call_context import Limits as Limits
@@ -12,6 +13,7 @@ from .calls.plan import (
     Step as Step,
     StepResult as StepResult,
 )
+from .calls.refusal import Refusal as Refusal
 from .calls.review import AnswerError as AnswerError, Decision as Decision
 from .calls.run_claim import (
     ConcurrentRunError as ConcurrentRunError,
@@ -37,12 +39,10 @@ from .planning.planner import (
     decompose as decompose,
 )
 from .planning.revision import Revision as Revision, revise as revise
+from .registry.assurance import Assurance as Assurance
 from .registry.binding import BoundTool as BoundTool, unsettled_calls as unsettled_calls
-from .registry.tool_registry import (
-    ApprovalPolicy as ApprovalPolicy,
-    Assurance as Assurance,
-    ToolRegistry as ToolRegistry,
-)
+from .registry.checked_call import CheckedCall as CheckedCall
+from .registry.tool_registry import ApprovalPolicy as ApprovalPolicy, ToolRegistry as ToolRegistry
 from .servers.a2a.agent import A2AAgent as A2AAgent
 from .servers.session_pool import SessionPool as SessionPool
 from .work.context import Brief as Brief, synthesize as synthesize

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import fleet, latency, models, report
-from benchmarks.measurements import arag, attack, dependencies, nothing_fits, papers, toolkg, whole_requests
+from benchmarks.measurements import ablations, arag, attack, dependencies, nothing_fits, papers, toolkg, whole_requests
 from benchmarks.rankings import outcomes, summary
 from benchmarks.rivals import beside_rivals, worth_comparing
 from benchmarks.search import World, embedder_of_this_run, vectors_of_this_run
@@ -107,6 +107,7 @@ def _data(options: Any, name: str) -> Path:
 _MODEL = "--model names no chat model"
 _SCALE = "Chroma's index of 100,000 nodes takes minutes: add --scale"
 SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
+    "ablations": lambda options, say: ablations.measure(_on_sets(options, ablations.SETS)),
     "nothing-fits": lambda options, say: nothing_fits.measure(_on_sets(options, nothing_fits.SETS)),
     "whole-requests": lambda options, say: whole_requests.measure(_on_sets(options, list(whole_requests.PLANS))),
     "capabilities": lambda options, say: toolkg.measure_capabilities(_data(options, "livemcpbench")),

@@ -34,8 +34,8 @@ from callsheet.agents.approval.questions import (
     MOST_WRONG,
     ask_values,
     input_question,
+    refusal_of_values,
     wanted_schema,
-    wrong_values,
 )
 from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.token_usage import usage_of
@@ -321,10 +321,11 @@ class StepNodes:
             return {"asking": {}, **_finished(result, state)}
         secrets = self.registry.secrets.of(state["run_id"])
         masked = secrets.masked(schema, values)
-        problem = wrong_values(schema, values)
-        if problem and (wrong := asking.get("wrong", 0) + 1) < MOST_WRONG:
-            return {"asking": {**asking, "problem": secrets.hidden(problem), "wrong": wrong}}
-        if problem:
+        refusal = refusal_of_values(schema, values)
+        wrong = asking.get("wrong", 0) + 1
+        if refusal and wrong < MOST_WRONG:
+            return {"asking": {**asking, "problem": secrets.hidden(refusal.reason), "wrong": wrong}}
+        if refusal:
             return {"asking": {}, **_finished(result, state)}
         before = state.get("given", {})
         return {"asking": {}, "before": asking["result"], "given": {**before, tool: {**before.get(tool, {}), **masked}}}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,12 +19,10 @@ from langchain_core.messages import AIMessage, ToolCall, ToolMessage
 from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.runtime import get_runtime
-from langgraph.types import Command
 
 from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 
-Answer = ToolMessage | Command[Any]
 _MOST = 1_000
 """Number of turns that are remembered: many more than run at once in a process."""
 
@@ -50,19 +49,13 @@ class _Turn:
 _TURNS: OrderedDict[tuple[int, str, str], _Turn] = OrderedDict()
 
 
-async def in_order(
-    request: ToolCallRequest,
-    tools: Mapping[str, BoundTool],
-    reads: Callable[[str], bool],
-    make: Callable[[], Awaitable[Answer]],
-) -> Answer:
-    """Makes a call after the earlier calls of its turn that go to the same server.
+@asynccontextmanager
+async def in_order(request: ToolCallRequest, tools: Mapping[str, BoundTool]) -> AsyncIterator[None]:
+    """Enters its block, in which a call is made, after the earlier calls of the turn that go to the same server.
 
     Args:
         request: The call, within the conversation.
         tools: The tools by the names that the model sees.
-        reads: Whether the tool of an id is known to change nothing.
-        make: Makes the call.
 
     Raises:
         GraphInterrupt: An earlier call to the same server waits for a person, or this one does.
@@ -70,13 +63,14 @@ async def in_order(
     call_id = request.tool_call["id"] or ""
     turn_calls = _turn_of(request)
     if len(turn_calls) < 2:
-        return await make()
-    earlier = _before(request.tool_call, turn_calls, tools, reads)
+        yield
+        return
+    earlier = _before(request.tool_call, turn_calls, tools)
     turn = _turn(turn_calls[0]["id"] or "")
     try:
         if earlier:
             await _wait_for(turn, earlier)
-        answer = await make()
+        yield
     except GraphBubbleUp:
         turn.waiting.add(call_id)
         turn.end_of(call_id).set()
@@ -85,7 +79,6 @@ async def in_order(
         turn.end_of(call_id).set()
         raise
     turn.end_of(call_id).set()
-    return answer
 
 
 def _turn_of(request: ToolCallRequest) -> Sequence[ToolCall]:
@@ -100,20 +93,18 @@ def _turn_of(request: ToolCallRequest) -> Sequence[ToolCall]:
     return ()
 
 
-def _before(
-    call: ToolCall, calls: Sequence[ToolCall], tools: Mapping[str, BoundTool], reads: Callable[[str], bool]
-) -> list[str]:
+def _before(call: ToolCall, calls: Sequence[ToolCall], tools: Mapping[str, BoundTool]) -> list[str]:
     """Returns ids of the calls of a turn for which a call must wait."""
     earlier: list[str] = []
     for other in calls:
         if other["id"] == call["id"]:
             break
-        if _same_server(call["name"], other["name"], tools, reads):
+        if _same_server(call["name"], other["name"], tools):
             earlier.append(other["id"] or "")
     return earlier
 
 
-def _same_server(name: str, other: str, tools: Mapping[str, BoundTool], reads: Callable[[str], bool]) -> bool:
+def _same_server(name: str, other: str, tools: Mapping[str, BoundTool]) -> bool:
     """Returns whether the order of two calls counts: they go to one server, and one of them may change something.
 
     A program may call any tool.
@@ -124,7 +115,7 @@ def _same_server(name: str, other: str, tools: Mapping[str, BoundTool], reads: C
     two = tools.get(other)
     if one is None or two is None or one.server != two.server:
         return False
-    return not (reads(one.id) and reads(two.id))
+    return not (one.harmless and two.harmless)
 
 
 def _turn(first_call: str) -> _Turn:

@@ -7,7 +7,8 @@ import logging
 import os
 import socket
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -16,13 +17,13 @@ from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import TOOK_EFFECT
 from callsheet.agents.calls.tool_result import artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
-from callsheet.agents.safety.secrets import without_secrets
+from callsheet.agents.registry.checked_call import CheckedCall
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.trust.open_calls import CallLedger, OpenCall, Verdict
-from callsheet.graphs.trust.pins import digest
 
 Answer = ToolMessage | Command[Any]
 T = TypeVar("T")
@@ -59,7 +60,7 @@ class CallPlace(NamedTuple):
             configurable = {}
         thread = str(configurable.get("thread_id") or "")
         if thread:
-            return cls(digest([thread, str(configurable.get("checkpoint_ns") or ""), call_id])[:32], thread)
+            return cls(f"{thread} {configurable.get('checkpoint_ns') or ''} {call_id}", thread)
         return cls(uuid.uuid4().hex, f"process {os.getpid()} on {socket.gethostname()}")
 
 
@@ -87,20 +88,12 @@ class CallRecord:
 
     @classmethod
     def of(
-        cls,
-        ledger: CallLedger | None,
-        bound: BoundTool,
-        args: Mapping[str, Any],
-        place: CallPlace,
-        named: str,
-        said: Said,
+        cls, ledger: CallLedger | None, checked: CheckedCall, place: CallPlace, named: str, said: Said
     ) -> CallRecord:
-        """Returns the record of a call; ``args`` are those of the model, or the tool's own."""
-        if ledger is None:
-            return cls(None, bound.id, named, said)
-        form = bound.form
-        sent = digest([bound.id, without_secrets(form.plain, form.own(dict(args)))])
-        return cls(ledger, bound.id, named, said, sent, place.call, place.run)
+        """Returns the record of a call."""
+        if ledger is None or checked.assurance.repeatable:
+            return cls(None, checked.tool_id, named, said)
+        return cls(ledger, checked.tool_id, named, said, checked.open_digest, place.call, place.run)
 
     async def is_repeated(self) -> bool:
         """Returns whether there is an earlier call like this one that a person must be asked about."""
@@ -122,41 +115,50 @@ class CallRecord:
             return self._unrecorded(error)
         return found if found is None else await self._seen(found)
 
-    async def sent(self, send: Callable[[], Awaitable[Answer]]) -> Answer | OpenCall:
-        """Sends the call, and records it until its outcome is known; or returns what ``earlier`` does, unsent."""
+    async def begin(self) -> str | OpenCall | ToolMessage | None:
+        """Records that the call is sent now: returns the id of its entry, or None for a call that needs no record.
+
+        Returns what ``earlier`` does if the call must not be sent.
+        """
         if self.ledger is None:
-            return await send()
+            return None
         begin = self.ledger.begin
         try:
             entry, is_new = await asyncio.to_thread(begin, self.tool_id, self.digest, self.call, self.run)
         except CallsheetError as error:
             return self._unrecorded(error)
-        if not is_new:
-            return await self._seen(entry)
+        return entry.id if is_new else await self._seen(entry)
+
+    @asynccontextmanager
+    async def under_way(self, entry_id: str | None) -> AsyncIterator[None]:
+        """Keeps the entry of a call that is cut off in this block: nobody knows what became of it."""
         try:
-            answer = await send()
+            yield
         except GraphBubbleUp:
             # The tool itself asks a person: LangGraph runs it again from its start.
-            await self.settled(entry.id)
+            await self.settled(entry_id)
             raise
         except (Exception, asyncio.CancelledError):
-            await asyncio.shield(self._tried(lambda ledger: ledger.leave_open(entry.id, "stopped"), "changed"))
+            if entry_id is not None:
+                await asyncio.shield(self._tried(lambda ledger: ledger.leave_open(entry_id, "stopped"), "changed"))
             raise
+
+    async def end(self, entry_id: str | None, answer: Answer) -> None:
+        """Removes the entry of a call that was answered, unless the answer leaves its outcome unknown."""
         failed = isinstance(answer, ToolMessage) and answer.status == "error"
-        if failed and artifact_of(answer).get("effect") == "unknown":
-            await self._tried(lambda ledger: ledger.leave_open(entry.id, "unanswered"), "changed")
+        if entry_id is not None and failed and artifact_of(answer).get("effect") == "unknown":
+            await self._tried(lambda ledger: ledger.leave_open(entry_id, "unanswered"), "changed")
         else:
-            await self.settled(entry.id)
-        return answer
+            await self.settled(entry_id)
 
-    async def own(self) -> str:
-        """Returns the id of the entry of this very call; empty if there is none, or if it cannot be read."""
+    async def own(self) -> str | None:
+        """Returns the id of the entry of this very call; None if there is none, or if it cannot be read."""
         entries = await self._tried(lambda ledger: ledger.entries(), "read") or ()
-        return next((one.id for one in entries if one.call == self.call), "")
+        return next((one.id for one in entries if one.call == self.call), None)
 
-    async def verdict(self, entry_id: str) -> Verdict | None:
+    async def verdict(self, entry_id: str | None) -> Verdict | None:
         """Returns what a person has said of an entry outside of this run; None if nothing, or if it cannot be read."""
-        if not entry_id:
+        if entry_id is None:
             return None
 
         def said(ledger: CallLedger) -> Verdict | None:
@@ -164,18 +166,18 @@ class CallRecord:
 
         return await self._tried(said, "read")
 
-    async def settled(self, entry_id: str) -> None:
+    async def settled(self, entry_id: str | None) -> None:
         """Removes an entry, if there is one: its outcome is known."""
-        if entry_id:
+        if entry_id is not None:
             await self._tried(lambda ledger: ledger.end(entry_id), "changed")
 
     def repeats(self, earlier: OpenCall) -> ToolMessage:
         """Returns the message for a call that was not sent, because an earlier one like it is open."""
         return self.said(f"{self.named}: a call like this {earlier.told}", kind="refused", effect="unknown")
 
-    def left_open(self, answer: ToolMessage, entry_id: str) -> ToolMessage:
+    def left_open(self, answer: ToolMessage, entry_id: str | None) -> ToolMessage:
         """Returns the message on an unknown outcome that nobody has settled, with the command that settles it."""
-        if not entry_id or self.ledger is None:
+        if entry_id is None or self.ledger is None:
             return answer
         how = self.ledger.how_to_settle(entry_id)
         text = f"{answer.text}. Nothing more was sent. Look whether it took effect, and say so with {how}"
@@ -217,9 +219,9 @@ def open_calls_told(ledger: CallLedger | None, tool_ids: Collection[str]) -> str
     return "\n".join([_HEADING, *lines]) if lines else ""
 
 
-def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> str:
-    """Returns the calls of a worker with an unknown outcome, and what to do about them; empty if there are none."""
+def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> Refusal | None:
+    """Returns why a worker makes no further call: one has an unknown outcome. None if none has."""
     unrepeatable = {RUN_PROGRAM, *(name for name, tool in tools.items() if not tool.repeatable)}
     said = [m.text for m in messages if artifact_of(m).get("effect") == "unknown" and m.name in unrepeatable]
     why = "The outcome is unknown: the call is not repeated until a person has checked whether it took effect."
-    return "\n".join((*said, why)) if said else ""
+    return Refusal("\n".join((*said, why))) if said else None

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from langchain_core.messages import ToolCall, ToolMessage
 from langgraph.types import interrupt
 
+from callsheet.agents.approval.call_app import examine_call
 from callsheet.agents.approval.supervised_call import SupervisedCall
 from callsheet.agents.approval.supervision import Supervision
 from callsheet.agents.calls.question_text import shown_value
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import (
     Decision,
     DecisionType,
@@ -37,34 +38,28 @@ class ProgramReview:
     Attributes:
         supervision: How single calls are supervised.
         request: The call of ``run_program``.
+        examined: The calls that were checked, by tool and arguments.
     """
 
     supervision: Supervision
     request: Any
+    examined: dict[tuple[str, str], SupervisedCall] = field(default_factory=dict)
 
-    async def doubt(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
-        """Returns why a call needs approval; empty if it needs none, or if it is refused in any case."""
-        case = self._case(tool)
-        why = case.why(args)
-        if not why or case.refused(args):
-            return ""
-        allowed = await asyncio.to_thread(self.supervision.allows, tool.id)
-        return "" if allowed else why
-
-    def reads(self, tool_id: str) -> bool:
-        """Returns whether a tool is known to change nothing."""
-        return self.supervision.registry.assurance(tool_id).harm == "none"
+    async def doubt(self, tool: BoundTool, args: Mapping[str, Any]) -> Refusal | None:
+        """Returns why a call needs approval; None if it needs none, or if it is refused in any case."""
+        case = await self._case(tool, args)
+        return None if case.refusal() else case.needs_approval()
 
     def offers(self, tool: BoundTool) -> list[DecisionType]:
         """Returns the decisions on a call of a tool, of those that can be made on several calls at once."""
         allowed = self.supervision.reviews.get(tool.id) or _WORDS
         return [word for word in _WORDS if word in allowed]
 
-    def mark(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
-        """Returns the fingerprint that the approval of a call is bound to."""
-        return self._case(tool).mark(args)
+    async def digest(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
+        """Returns the digest of a call, which its approval is bound to."""
+        return (await self._case(tool, args)).checked.digest
 
-    def ask(self, calls: Sequence[KnownCall], problem: str) -> list[Decision]:
+    async def ask(self, calls: Sequence[KnownCall], problem: str) -> list[Decision]:
         """Returns the decisions on these calls, in their order; ``problem`` says what was wrong with the last answer.
 
         Raises:
@@ -74,7 +69,7 @@ class ProgramReview:
         step = self.supervision.step_id
         who = f"Step {step}" if step else "The agent"
         told = f"{who} wants to run a program that makes these {len(calls)} calls. No other call is approved by this."
-        questions = [self._question(tool, args) for tool, args in calls]
+        questions = [self._question(await self._case(tool, args)) for tool, args in calls]
         about: dict[str, Any] = {"step_id": step, "why": told, "problem": problem or None}
         for name in ("confirm", "unchecked"):  # whoever approves everything stops at these
             about[name] = next((one[name] for one in questions if name in one), None)
@@ -82,22 +77,31 @@ class ProgramReview:
         forms = [review_answers(tool.name, self.offers(tool)) for tool, _ in calls]
         return read_decisions(interrupt(payload, response_schema=several_answers(forms)), payload)
 
-    def rejected(self, tool: BoundTool, call: ToolCall, message: str) -> ToolMessage:
+    async def rejected(self, tool: BoundTool, call: ToolCall, message: str) -> ToolMessage:
         """Returns the answer to a call that a person rejected before the program made it."""
-        case = SupervisedCall(self.request.override(tool_call=call), tool, self.supervision, _unsent)
+        request = self.request.override(tool_call=call)
+        case = await examine_call(request, tool, self.supervision, _unsent)
         return case.rejected_by(Decision(type="reject", message=message))
 
-    def _question(self, tool: BoundTool, args: Mapping[str, Any]) -> dict[str, Any]:
-        case = self._case(tool)
-        why = case.why(args)
-        about: dict[str, Any] = {"agent": tool.agent, "tool": tool.id, "why": why, "hash": case.mark(args)}
-        about["shown"] = shown_value(args)
-        about |= {"unchecked": case.unchecked(args) or None, "confirm": bool(case.doubt("never")) or None}
+    def _question(self, case: SupervisedCall) -> dict[str, Any]:
+        tool = case.bound
+        args = case.checked.arguments
+        needed = case.needs_approval()
+        why = needed.reason if needed else ""
+        about: dict[str, Any] = {"agent": tool.agent, "tool": tool.id, "why": why, "hash": case.checked.digest}
+        about |= {"shown": shown_value(args), **case.cautions()}
         told = case.description("tool_approval", why)
         return review_request("tool_approval", tool.name, args, told, self.offers(tool), **about)
 
-    def _case(self, tool: BoundTool) -> SupervisedCall:
-        return SupervisedCall(self.request, tool, self.supervision, _unsent)
+    async def _case(self, tool: BoundTool, args: Mapping[str, Any]) -> SupervisedCall:
+        """Returns a call of the program, checked once as long as the tool's definition is the same."""
+        key = (tool.id, repr(args))
+        if key not in self.examined:
+            request = self.request.override(tool_call={**self.request.tool_call, "args": dict(args)})
+            self.examined[key] = await examine_call(request, tool, self.supervision, _unsent)
+        case = self.examined[key]
+        await case.check(case.checked.arguments)
+        return case
 
 
 async def _unsent(request: Any) -> Any:

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from langgraph.types import interrupt
 
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.text.json_schema import shown_form
-from callsheet.graphs.trust.pins import digest
 
 Kind = Literal["tool_approval", "unknown_outcome", "needs_input"]
 MOST_WRONG = 3
@@ -26,11 +26,6 @@ OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
     "needs_input": ("edit", "reject"),
 }
 """The decisions on a question."""
-
-
-def fingerprint(tool_id: str, pin: str, args: Mapping[str, Any]) -> str:
-    """Returns SHA-256 of what an approval covers: the tool, its definition, and the arguments."""
-    return digest([tool_id, pin, args])
 
 
 NEEDS_INPUT: Kind = "needs_input"
@@ -89,14 +84,15 @@ def typed_value(schema: Mapping[str, Any], name: str, text: str) -> Any:
     values: list[Any] = [text]
     with suppress(ValueError, RecursionError):
         values.append(json.loads(text))
-    problem = ""
+    refusal: Refusal | None = None
     for value in values:
-        problem = wrong_values(one, {name: value})
-        if not problem:
+        refusal = refusal_of_values(one, {name: value})
+        if refusal is None:
             return value
-    raise AnswerError(problem)
+    raise AnswerError(str(refusal))
 
 
-def wrong_values(schema: Mapping[str, Any], values: Mapping[str, Any]) -> str:
-    """Returns why values do not fit the ``wanted_schema``; empty if they do, or if only the call can tell."""
-    return "; ".join(fit_of(schema, values).errors)
+def refusal_of_values(schema: Mapping[str, Any], values: Mapping[str, Any]) -> Refusal | None:
+    """Returns why values do not fit the ``wanted_schema``; None if they do, or if only the call can tell."""
+    errors = fit_of(schema, values).errors
+    return Refusal("; ".join(errors)) if errors else None

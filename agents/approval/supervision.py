@@ -8,6 +8,7 @@ from typing import Any
 
 from callsheet.agents.approval.questions import OFFERED
 from callsheet.agents.calls.review import DecisionType
+from callsheet.agents.registry.assurance import Assurance
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy
@@ -70,10 +71,13 @@ class Supervision:
     standing: StandingApprovals | None = None
     ledger: CallLedger | None = None
 
-    def allows(self, tool_id: str) -> bool:
-        """Whether the program or a person has allowed a tool by name: for this run, in the catalog, or in a file."""
+    def allows(self, tool_id: str, assured: Assurance) -> bool:
+        """Returns whether the program or a person has allowed a tool by name: for this run, in the catalog, in a file.
+
+        ``assured`` is what is known about the tool. Reads the file.
+        """
         if tool_id in self.reviews:
             return not self.reviews[tool_id]
-        if tool_id in self.allow or self.registry.assurance(tool_id).allowed:
+        if tool_id in self.allow or assured.allowed:
             return True
         return self.standing is not None and self.standing.holds(tool_id, self.registry.pin(tool_id))

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import SettingsError
 
@@ -94,8 +95,8 @@ Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Asks the person behind a call: message and JSON Schema of a form; returns an ``ElicitResult`` in wire form."""
 Progress = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
 """Receives the progress of a call: so far, the total if it is known, and a message."""
-Permit = Callable[[], str]
-"""Called after the server was listed, right before a call is sent: why it must not be sent; empty if it may."""
+Permit = Callable[[], Refusal | None]
+"""Called after the server was listed, right before a call is sent: returns why it must not be sent, or None."""
 
 
 PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default=None)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.graphs.text.hidden import escaped, spelled_out
 from callsheet.graphs.text.unicode import DEEPEST, encodable
 
@@ -42,30 +43,30 @@ def shown_value(value: Any, *, indent: int | None = 2) -> str:
     return f"{short} (ATTENTION: {len(whole):,} characters in all: each text is shortened, every key is shown)"
 
 
-def inexact(value: Any, *, deepest: int = DEEPEST) -> str:
-    """Returns why a value cannot be stored and sent as it is; empty if it can.
+def inexact(value: Any, *, deepest: int = DEEPEST) -> Refusal | None:
+    """Returns why a value cannot be stored and sent as it is; None if it can.
 
     A checkpoint holds no integer of more than 64 bits, JSON no infinite number, UTF-8 no half of a character, and no
     call is nested more than ``deepest`` levels.
     """
     if deepest < 0:
-        return f"what is nested more than {DEEPEST} levels deep cannot be sent"
+        return Refusal(f"what is nested more than {DEEPEST} levels deep cannot be sent")
     match value:
         case bool():
-            return ""
+            return None
         case int() if not _LEAST <= value <= _GREATEST:
-            return "an integer of more than 64 bits can be given only as text"
+            return Refusal("an integer of more than 64 bits can be given only as text")
         case float() if not math.isfinite(value):
-            return "a number that JSON does not support cannot be sent"
+            return Refusal("a number that JSON does not support cannot be sent")
         case str() if encodable(value) != value:
-            return "half of a character (a lone surrogate) cannot be sent"
+            return Refusal("half of a character (a lone surrogate) cannot be sent")
         case Mapping():
             parts: Iterable[Any] = (part for pair in value.items() for part in pair)
         case list() | tuple():
             parts = value
         case _:
-            return ""
-    return next(filter(None, (inexact(part, deepest=deepest - 1) for part in parts)), "")
+            return None
+    return next(filter(None, (inexact(part, deepest=deepest - 1) for part in parts)), None)
 
 
 def shown_text(text: str) -> str:

@@ -14,6 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 
 from callsheet.agents.calls.plan import Plan, Step, StepResult
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.no_model.filling import (
     StepReading,
@@ -70,8 +71,9 @@ class NoModel:
         first = _ended("failed", "no tool in the catalog fits")
         if reading is not None:
             tool_id = reading.tool.id
-            free = self.present or await asyncio.to_thread(supervision.allows, tool_id)
-            doubt = "" if free else registry.assurance(tool_id).confirm
+            assured = registry.assurance(tool_id)
+            free = self.present or await asyncio.to_thread(supervision.allows, tool_id, assured)
+            doubt = None if free else assured.confirmation
             given = brief.given.get(tool_id, {})
             first = await asyncio.to_thread(_first, reading, given, registry, tools, doubt=doubt)
         equipped = replace(
@@ -193,7 +195,12 @@ def _read(task: PlanTask, text: str, place: int) -> StepReading | None:
 
 
 def _first(
-    reading: StepReading, given: Mapping[str, Any], registry: ToolRegistry, tools: Mapping[str, str], *, doubt: str
+    reading: StepReading,
+    given: Mapping[str, Any],
+    registry: ToolRegistry,
+    tools: Mapping[str, str],
+    *,
+    doubt: Refusal | None,
 ) -> AIMessage:
     """Returns the call of a step, or why there is none.
 

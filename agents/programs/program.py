@@ -23,12 +23,12 @@ from typing_extensions import TypedDict
 
 from callsheet.agents.approval.program_review import ProgramReview
 from callsheet.agents.approval.questions import MOST_WRONG
-from callsheet.agents.approval.supervised_call import Approval
 from callsheet.agents.calls.review import AnswerError, Decision
 from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.programs.functions import RESULTS, functions_of, stubs, without_functions
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
+from callsheet.agents.registry.checked_call import Approval
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.sandbox import Pause, Sandbox
 from callsheet.graphs.text.messages import counted
@@ -88,7 +88,7 @@ class ProgramState(TypedDict):
         position: Where the last of ``calls`` stands in the code.
         foreseen: The calls that a person is asked about next, the last of ``calls`` first: function and arguments.
         problem: What was wrong with the last answer; ``wrong`` is the number of such answers in a row.
-        decided: A person's decisions, given at ``when``, on calls that are not made yet, by their fingerprints.
+        decided: A person's decisions, given at ``when``, on calls that are not made yet, by their digests.
         ahead: Calls that only read and were made while the program was run ahead, each with its answer.
     """
 
@@ -239,7 +239,7 @@ async def _foresee(
             foreseen.append({"function": one.function, "args": args})
         elif await review.doubt(tool, args):
             break  # it is asked about alone
-        if asked or not review.reads(tool.id):
+        if asked or not tool.harmless:
             changed.add(tool.agent)
             values = [{"return_value": text} for text in _PLACEHOLDERS]
             continue
@@ -256,8 +256,8 @@ async def _foresee(
 
 async def _asks_now(review: ProgramReview, tool: BoundTool, args: Mapping[str, Any], state: ProgramState) -> bool:
     """Returns whether a person is asked about a call on which nobody has decided."""
-    decided = [one["mark"] for one in state.get("decided", [])]
-    return review.mark(tool, args) not in decided and await _is_asked(review, tool, args)
+    decided = [one["digest"] for one in state.get("decided", [])]
+    return await review.digest(tool, args) not in decided and await _is_asked(review, tool, args)
 
 
 async def _read_ahead(program: Program, at: Pause, tool: BoundTool, call_id: str) -> dict[str, Any] | None:
@@ -278,7 +278,7 @@ def _at_one_call(runs: Sequence[Pause]) -> bool:
 
 async def _is_asked(review: ProgramReview, tool: BoundTool, args: Mapping[str, Any]) -> bool:
     """Returns whether a person is asked about a call, and may approve it among others."""
-    return bool(await review.doubt(tool, args)) and "approve" in review.offers(tool)
+    return await review.doubt(tool, args) is not None and "approve" in review.offers(tool)
 
 
 async def _review(state: ProgramState) -> _Update:
@@ -289,7 +289,7 @@ async def _review(state: ProgramState) -> _Update:
         raise TypeError("without a review, no calls are foreseen")
     calls = [(program.functions[call["function"]], call["args"]) for call in state.get("foreseen", ())]
     try:
-        decisions = review.ask(calls, state.get("problem", ""))
+        decisions = await review.ask(calls, state.get("problem", ""))
     except AnswerError as error:
         wrong = state.get("wrong", 0) + 1
         if wrong < MOST_WRONG:
@@ -297,7 +297,7 @@ async def _review(state: ProgramState) -> _Update:
         given = Decision(type="reject", message=f"it was asked about {wrong} times, and not answered ({error})")
         decisions = [given] * len(calls)
     decided = [
-        {"mark": review.mark(tool, args), "type": decision.type, "message": decision.message}
+        {"digest": await review.digest(tool, args), "type": decision.type, "message": decision.message}
         for (tool, args), decision in zip(calls, decisions, strict=True)
     ]
     return {"decided": decided, "when": time.time(), "foreseen": []}
@@ -332,16 +332,16 @@ async def _answered(program: Program, tool: BoundTool, call: ToolCall, state: Pr
         if (read["tool"], read["call"]["args"]) == (tool.id, call["args"]):
             ahead.remove(read)
             return {"ahead": ahead}, read["answer"].model_copy(update={"tool_call_id": call["id"]})
-    mark = program.review.mark(tool, call["args"]) if program.review else ""
     decided = [*state.get("decided", [])]
-    given = next((one for one in decided if one["mark"] == mark), None)
-    if program.review is None or given is None:
-        approval = None
-    else:
-        decided.remove(given)
-        if given["type"] == "reject":
-            return {"decided": decided}, program.review.rejected(tool, call, given["message"])
-        approval = Approval(mark, state.get("when", 0.0))
+    approval = None
+    if program.review and decided:
+        digest = await program.review.digest(tool, call["args"])
+        given = next((one for one in decided if one["digest"] == digest), None)
+        if given is not None:
+            decided.remove(given)
+            if given["type"] == "reject":
+                return {"decided": decided}, await program.review.rejected(tool, call, given["message"])
+            approval = Approval(digest, state.get("when", 0.0))
     answer = await program.send(call, tool, approval)
     # What was read of this agent before may not hold any more; it stays among the calls that were made.
     ahead = [{**read, "tool": ""} if read["agent"] == tool.agent else read for read in ahead]

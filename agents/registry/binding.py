@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any, Protocol
 
 from langchain_core.messages import ToolMessage
-from langchain_core.tools import StructuredTool, ToolException
+from langchain_core.tools import BaseTool, ToolException
+from pydantic import Field
 
 from callsheet.agents.calls.call_context import LOOP, within
 from callsheet.agents.calls.tool_result import Outcome
@@ -72,11 +73,17 @@ def names_of_bound(agent: str, name: str) -> tuple[str, str, str]:
 
 
 _UNSETTLED: ContextVar[list[str] | None] = ContextVar("callsheet_unsettled", default=None)
-_FAILURES: ContextVar[list[dict[str, Any]] | None] = ContextVar("callsheet_failures", default=None)
-"""Collects what ``ToolException`` cannot carry; the call runs in a copy of this context."""
 
 
-class BoundTool(StructuredTool):
+class Sender(Protocol):
+    """Sends a call to the server or the object behind a tool."""
+
+    def __call__(self, arguments: dict[str, Any], *, sync: bool) -> Coroutine[Any, Any, Outcome]:
+        """Returns the outcome; ``sync`` prefers the synchronous code of a tool of this process."""
+        ...
+
+
+class BoundTool(BaseTool):
     """A tool of the catalog as a LangChain tool that calls its own agent.
 
     A success is content with an artifact; a failure is a ``ToolMessage`` with ``status="error"`` whose text names agent
@@ -87,7 +94,9 @@ class BoundTool(StructuredTool):
         id: The tool's id in the catalog.
         agent: Id of its agent.
         server: What the calls of its agent reach: several agents may be parts of one API.
+        send: Sends its calls.
         repeatable: Whether two calls have the same effect as one, according to a trusted source.
+        harmless: Whether a call is known to change nothing.
         form: Its input schema as the model sees it, in ``args_schema``, with the names that are the tool's own.
     """
 
@@ -95,92 +104,77 @@ class BoundTool(StructuredTool):
     agent: str
     server: str
     form: ModelSchema
+    send: Annotated[Any, Field(exclude=True, repr=False)]  # a Sender, which Pydantic cannot validate
     repeatable: bool = False
+    harmless: bool = False
 
-    # Positional-only and without named parameters: a tool may have arguments named self or config.
-    def _run(self, /, *args: Any, **kwargs: Any) -> Any:
-        return self.func(*args, **kwargs) if self.func else None
+    def _to_args_and_kwargs(
+        self, tool_input: str | dict[str, Any], tool_call_id: str | None
+    ) -> tuple[tuple[str, ...], dict[str, Any]]:
+        _, arguments = super()._to_args_and_kwargs(tool_input, tool_call_id)
+        return (tool_call_id or "",), arguments
 
-    async def _arun(self, /, *args: Any, **kwargs: Any) -> Any:
-        return await self.coroutine(*args, **kwargs) if self.coroutine else None
+    # Positional-only: a tool may have arguments named self, call_id or config.
+    async def _arun(self, call_id: str, /, **arguments: Any) -> tuple[Any, Any]:
+        with self._until_answered():
+            outcome: Outcome = await self.send(self.form.own(arguments), sync=False)
+        return self._answer(call_id, outcome)
 
-    def run(self, *args: Any, **kwargs: Any) -> Any:
-        """As in LangChain, but a failure keeps its artifact."""
-        failures: list[dict[str, Any]] = []
-        with within(_FAILURES, failures):
-            return _with_artifact(super().run(*args, **kwargs), failures)
+    def _run(self, call_id: str, /, **arguments: Any) -> tuple[Any, Any]:
+        with self._until_answered():
+            outcome: Outcome = LOOP.blocking(self.send(self.form.own(arguments), sync=True))
+        return self._answer(call_id, outcome)
 
-    async def arun(self, *args: Any, **kwargs: Any) -> Any:
-        """As in LangChain, but a failure keeps its artifact."""
-        failures: list[dict[str, Any]] = []
-        with within(_FAILURES, failures):
-            return _with_artifact(await super().arun(*args, **kwargs), failures)
+    @contextmanager
+    def _until_answered(self) -> Iterator[None]:
+        """Names the tool in ``unsettled_calls`` until its call is answered: for good if the call is cut off."""
+        calls = None if self.repeatable else _UNSETTLED.get()
+        if calls is not None:
+            calls.append(self.id)
+        yield
+        if calls is not None:
+            calls.remove(self.id)
+
+    def _answer(self, call_id: str, outcome: Outcome) -> tuple[Any, Any]:
+        """Returns content and artifact. LangChain drops the artifact of an error, unless it is in a message."""
+        artifact = {
+            "tool": self.id,
+            "structured": outcome.structured,
+            "media": [asdict(kept) for kept in outcome.media],
+            "seconds": outcome.seconds,
+            "kind": outcome.kind,
+            "effect": outcome.effect,
+        }
+        if not outcome.error:
+            return outcome.text or NO_OUTPUT, artifact
+        if not call_id:  # it was invoked with arguments alone, and answers with text alone
+            raise ToolException(outcome.error)
+        message = ToolMessage(outcome.error, tool_call_id=call_id, name=self.name, status="error", artifact=artifact)
+        return message, None
 
 
 def bound_tool(
-    name: str,
-    tool: Tool,
-    call: Callable[[dict[str, Any], bool], Awaitable[Outcome]],
-    *,
-    repeatable: bool = False,
-    server: str = "",
+    name: str, tool: Tool, send: Sender, *, repeatable: bool = False, harmless: bool = False, server: str = ""
 ) -> BoundTool:
-    """A tool under the name that a model sees; ``call`` takes arguments, and whether to prefer synchronous code.
-
-    ``server`` is by default the id of the agent.
-    """
+    """Makes a tool under the name that a model sees; ``server`` is by default the id of the agent."""
     form = model_schema(tool.input_schema)
     texts = (tool.description, tool.title, f"{tool.name} of {tool.agent}", "a tool")
     about = next(filter(None, (shown(text.strip()).strip() for text in texts)))
-
-    async def send(arguments: dict[str, Any], *, sync: bool) -> tuple[str, dict[str, Any]]:
-        arguments = form.own(arguments)
-        unsettled = _UNSETTLED.get()
-        if unsettled is None or repeatable:
-            return _delivered(tool, await call(arguments, sync))
-        unsettled.append(tool.id)
-        outcome = await call(arguments, sync)
-        unsettled.remove(tool.id)
-        return _delivered(tool, outcome)
-
-    def run(**arguments: Any) -> tuple[str, dict[str, Any]]:
-        return LOOP.blocking(send(arguments, sync=True))
-
-    async def arun(**arguments: Any) -> tuple[str, dict[str, Any]]:
-        return await send(arguments, sync=False)
-
     return BoundTool(
         name=name,
         description="\n".join(filter(None, (about, form.forms))),
         args_schema=form.schema,
-        func=run,
-        coroutine=arun,
         response_format="content_and_artifact",
         handle_tool_error=True,
         id=tool.id,
         agent=tool.agent,
         server=server or tool.agent,
+        send=send,
         form=form,
         repeatable=repeatable,
+        harmless=harmless,
         metadata={"callsheet_tool": tool.id, "annotations": tool.annotations},
     )
-
-
-def _delivered(tool: Tool, outcome: Outcome) -> tuple[str, dict[str, Any]]:
-    artifact = {
-        "tool": tool.id,
-        "structured": outcome.structured,
-        "media": [asdict(kept) for kept in outcome.media],
-        "seconds": outcome.seconds,
-        "kind": outcome.kind,
-        "effect": outcome.effect,
-    }
-    if not outcome.error:
-        return outcome.text or NO_OUTPUT, artifact
-    failures = _FAILURES.get()
-    if failures is not None:
-        failures.append(artifact)
-    raise ToolException(outcome.error)
 
 
 @contextmanager
@@ -189,9 +183,3 @@ def unsettled_calls() -> Iterator[list[str]]:
     calls: list[str] = []
     with within(_UNSETTLED, calls):
         yield calls
-
-
-def _with_artifact(answer: Any, failures: list[dict[str, Any]]) -> Any:
-    if failures and isinstance(answer, ToolMessage) and answer.artifact is None:
-        answer.artifact = failures[0]
-    return answer

@@ -1,4 +1,4 @@
-"""Tool objects for selected tools: what a call may do, whether it needs approval, and a last check before each."""
+"""Tool objects for selected tools, the check of each call, and the last look at it before it is sent."""
 
 from __future__ import annotations
 
@@ -6,146 +6,43 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 from urllib.parse import unquote
 
 from callsheet.agents.calls.call_context import USER, Limits, within
+from callsheet.agents.calls.question_text import inexact
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.tool_result import Outcome, failed_outcome
-from callsheet.agents.registry.binding import BoundTool, bound_tool, model_names
-from callsheet.agents.safety.arguments import Fit, FitTo, fit_of, fit_of_call
+from callsheet.agents.registry.assurance import Assurance, assurance_of
+from callsheet.agents.registry.binding import BoundTool, Sender, bound_tool, model_names
+from callsheet.agents.registry.checked_call import CHECKED, CheckedCall, call_digest
+from callsheet.agents.safety.arguments import Fit, FitTo, fit_of_call
 from callsheet.agents.safety.paths import outside
-from callsheet.agents.safety.secrets import LostSecretError, Secrets
+from callsheet.agents.safety.secrets import LostSecretError, RunSecrets, Secrets, without_secrets
 from callsheet.agents.servers import in_process
 from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listing, read_request
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
-from callsheet.agents.servers.in_process import InProcess, is_foreign
+from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.servers.session_pool import SessionPool
-from callsheet.graphs.catalog.formats.server_config import APPROVAL, ApprovalPolicy, ServerConfig
+from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy, ServerConfig
 from callsheet.graphs.catalog.model import Catalog, Tool
-from callsheet.graphs.errors import CallsheetError, CatalogError
+from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.sources.loaded import CatalogSource, Loaded
 from callsheet.graphs.sources.loading import load
 from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.graphs.trust.changes import news_of
-from callsheet.graphs.trust.harm import Harm, harm_of
-from callsheet.graphs.trust.pins import digests
+from callsheet.graphs.trust.pins import digest, digests
 from callsheet.graphs.trust.policy import Policy, User
 
-__all__ = ["AGREED", "ApprovalPolicy", "Assurance", "ToolRegistry", "assurance_of"]
-_MAY_CHANGE = "This tool may change something"
-_MAY_DESTROY = "This tool may delete or overwrite something"
-
-
-@dataclass(frozen=True, slots=True)
-class Assurance:
-    """What trusted sources say about one tool.
-
-    Attributes:
-        doubt: Why a person should check its calls, as a sentence; empty if it is known to be harmless.
-        repeatable: Whether two calls have the same effect as one.
-        rule: The policy for this tool in the catalog; None if there is none.
-        callable: Whether the tool is connected.
-        harm: What a call may do, as ``harm_of`` says: the one answer to whether a tool is harmless.
-        allowed: Whether the user named the tool in the catalog as one whose calls need no approval.
-        own: Whether the tool is an object of the program that runs, which asks by ``interrupt_on`` where it wants to.
-    """
-
-    doubt: str = ""
-    repeatable: bool = False
-    rule: ApprovalPolicy | None = None
-    callable: bool = True
-    harm: Harm = "change"
-    allowed: bool = False
-    own: bool = False
-
-    @property
-    def confirm(self) -> str:
-        """Why a call that no model and no person has chosen must be confirmed, as a sentence; empty if it need not."""
-        if self.harm == "none" or (self.harm == "change" and self.own):
-            return ""
-        return self.doubt or f"{_MAY_DESTROY if self.harm == 'destroy' else _MAY_CHANGE}."
-
-    def why(self, policy: ApprovalPolicy) -> str:
-        """Returns why a call needs approval, as a sentence; empty if it needs none.
-
-        The tool's name in the catalog overrides every ``approval``. Otherwise ``always``, of the run or of the tool,
-        overrides ``never``, and one ``never`` is enough; but that of a run does not cover what may destroy something.
-        """
-        if self.allowed:
-            return ""
-        if "always" in (policy, self.rule):
-            whose = "run" if policy == "always" else "tool"
-            return self.doubt or f"This {whose} is set to ask before every call."
-        return "" if self.rule == "never" or (policy == "never" and self.harm != "destroy") else self.doubt
-
-
-def assurance_of(tool: Tool, connection: object, *, trusted: bool, vouched: bool = False) -> Assurance:
-    """What is known about a tool, by its connection; only with a ``ServerConfig`` or ``InProcess`` it can be called.
-
-    Hints are claims of their author. The hints of a server or a specification count if the user trusts it, also where
-    LangChain adapts its tools; those of other tools in this process always. Other hints can only tighten: an untrusted
-    ``readOnlyHint`` has no effect. A person may also name tools that only read in the catalog (``vouched``). The
-    program's own tools are called, unless they declare ``destructiveHint``.
-
-    Raises:
-        CatalogError: The tool's ``callsheet/approval`` is not a policy.
-    """
-    own = False
-    match connection:
-        case ServerConfig():
-            options = connection.callsheet
-            rule = options.approval
-        case InProcess() if tool.name in connection.tools:
-            made = connection.tools[tool.name]
-            options = connection.options
-            foreign = is_foreign(made)
-            rule = options.approval or _rule(tool, made.metadata)
-            trusted = trusted or not foreign
-            own = connection.own and not foreign
-        case _:
-            return Assurance(callable=False)
-    harm = harm_of(tool, trusted=trusted, vouched=vouched or tool.name in options.reads)
-    # A hint beside a ``readOnlyHint`` that the name contradicts is as doubtful.
-    believed = trusted and tool.annotations.get("readOnlyHint") is not True
-    idempotent = believed and tool.annotations.get("idempotentHint") is True
-    return Assurance(
-        doubt="" if harm == "none" else _doubt(tool, harm, trusted=trusted, own=own),
-        repeatable=idempotent or harm == "none",
-        rule=rule,
-        harm=harm,
-        allowed=tool.name in options.allow,
-        own=own,
-    )
-
-
-def _rule(tool: Tool, metadata: dict[str, Any] | None) -> ApprovalPolicy | None:
-    rule: ApprovalPolicy | None = (metadata or {}).get(APPROVAL)
-    if rule is not None and rule not in (words := get_args(ApprovalPolicy)):
-        raise CatalogError(f"tool {tool.id!r}: {APPROVAL} is {rule!r}: write one of {', '.join(words)}")
-    return rule
-
-
-def _doubt(tool: Tool, harm: Harm, *, trusted: bool, own: bool) -> str:
-    """Returns why a person should check the calls of a tool that is not known to be harmless."""
-    claimed = tool.annotations.get("readOnlyHint") is True
-    if own and tool.annotations.get("destructiveHint") is not True:
-        return ""
-    if harm == "destroy":
-        return f"{_MAY_DESTROY}{', although it is also marked as read-only' if claimed else ''}."
-    if claimed and not trusted:
-        return "The server marks this tool as read-only, but the server is not trusted."
-    return f"{_MAY_CHANGE}: it is not marked as read-only."
-
-
-AGREED: ContextVar[bool] = ContextVar("callsheet_agreed", default=False)
-"""Whether a person has approved the current call."""
+__all__ = ["ApprovalPolicy", "Assurance", "ToolRegistry", "assurance_of"]
 _LOG = logging.getLogger("callsheet")
 _LONGEST_URI = 200
-_NOT_OFFERED = "its server does not offer it any more, or more than once, or the catalog leaves it out by now"
+_NOT_OFFERED = Refusal("its server does not offer it any more, or more than once, or the catalog leaves it out by now")
+_NOT_HELD = Refusal("the agent's connection does not hold this tool")
+_NOT_APPROVED = "its arguments are not those that were approved. Nothing was sent"
+_NOT_THE_DEFINITION = Refusal("its definition has changed since the call was approved. Nothing was sent")
 _UNASKED = '{}. Nothing was sent: such a call needs approval, in a run that asks for it (approval "ask" or "always")'
 _UNCONNECTED = (
     "agent {!r} is known from a manifest only, so its tools can be found but not called: "
@@ -183,6 +80,8 @@ class ToolRegistry:
         # Digests of the definitions that a server lists to a user, or to all (an empty one).
         self._listed: dict[tuple[str, str], Mapping[str, str]] = {}
         self._reads = False
+        # Digests of definitions, which each call needs, as long as the catalog is the same.
+        self._pins: tuple[Loaded, dict[str, str]] = (self.loaded, {})
         self.pool.watch(self._heard)
 
     @classmethod
@@ -263,8 +162,8 @@ class ToolRegistry:
     def refused(self, tool_ids: Iterable[str], user: User | None = None) -> dict[str, str]:
         """Returns the other tools with the reason, in the words of a refused call."""
         loaded = self.loaded
-        whys = {tool_id: why_not(tool_id, loaded, user) for tool_id in tool_ids}
-        return {tool_id: why for tool_id, why in whys.items() if why}
+        refusals = {tool_id: refusal_of_tool(tool_id, loaded, user) for tool_id in tool_ids}
+        return {tool_id: refusal.reason for tool_id, refusal in refusals.items() if refusal}
 
     def bind(
         self,
@@ -305,8 +204,17 @@ class ToolRegistry:
 
     def pin(self, tool_id: str) -> str:
         """Returns SHA-256 of what an approval of a tool covers (``Loaded.pin``); empty if it is not in the catalog."""
-        tool = self.catalog.tools.get(tool_id)
-        return self.loaded.pin(tool) if tool else ""
+        loaded, pins = self._pins
+        if loaded is not self.loaded:
+            loaded = self.loaded
+            pins = {}
+            self._pins = loaded, pins
+        tool = loaded.catalog.tools.get(tool_id)
+        if tool is None:
+            return ""
+        if tool_id not in pins:
+            pins[tool_id] = loaded.pin(tool)
+        return pins[tool_id]
 
     def news(self, agents: Collection[str], user: User | None = None) -> str:
         """Returns what these agents have listed in the middle of a run, and nobody has accepted.
@@ -339,122 +247,183 @@ class ToolRegistry:
             self.secrets.forget(run_id)
         self.pool.close(run_id)
 
-    def fit(self, tool_id: str, arguments: Mapping[str, Any]) -> Fit:
-        """Returns whether arguments fit the schema of a server's tool.
+    def check(self, bound: BoundTool, arguments: Mapping[str, Any], secrets: RunSecrets) -> CheckedCall:
+        """Returns a call with all that is known of it. Validates its arguments, which may take a second.
 
-        Those of other tools are validated by LangChain.
+        Args:
+            bound: The tool.
+            arguments: By the tool's own names; placeholders stand for secrets.
+            secrets: Those of the run.
         """
-        tool = self.catalog.tools.get(tool_id)
+        tool = self.catalog.tools.get(bound.id)
+        pin = self.pin(bound.id)
+        assurance = self.assurance(bound.id)
+        refusal = inexact(arguments)
+        if refusal:
+            return CheckedCall(bound.id, arguments, assurance, pin, "", "", Fit(), _fits, refusal)
+        plain = bound.form.plain
+        try:
+            fit_to = fit_of_call(secrets.opened(plain, arguments))
+        except LostSecretError:
+            fit_to = _fits  # it is refused when it is sent
+        # LangChain validates the arguments of tools of this process.
         served = tool is not None and isinstance(self.loaded.connections.get(tool.agent), ServerConfig)
-        return fit_of(tool.input_schema, arguments) if tool and served else Fit()
+        return CheckedCall(
+            tool_id=bound.id,
+            arguments=arguments,
+            assurance=assurance,
+            pin=pin,
+            digest=call_digest(bound.id, pin, arguments),
+            open_digest="" if assurance.repeatable else digest([bound.id, without_secrets(plain, arguments)]),
+            fit=fit_to(tool.input_schema) if tool and served else Fit(),
+            fit_to=fit_to,
+        )
 
     def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
         connection = self.loaded.connections.get(tool.agent)
-        secrets = self.secrets.of(run_id)
         assured = self.assurance(tool.id)
-        plain = model_schema(tool.input_schema).plain
-        repeatable = assured.repeatable
+        send = self._sender(tool, connection, assured, run_id, user)
+        server = (connection.openapi or connection.url or "") if isinstance(connection, ServerConfig) else ""
         harmless = assured.harm == "none"
+        return bound_tool(name, tool, send, repeatable=assured.repeatable, harmless=harmless, server=server)
 
-        async def call(arguments: dict[str, Any], sync: bool) -> Outcome:
+    def _sender(self, tool: Tool, connection: object, assured: Assurance, run_id: str, user: User | None) -> Sender:
+        """Returns what sends the calls of a tool in a run, after a last look at each."""
+        secrets = self.secrets.of(run_id)
+        plain = model_schema(tool.input_schema).plain
+
+        async def send(arguments: dict[str, Any], *, sync: bool) -> Outcome:
+            checked = CHECKED.get()
+            if checked is not None and not checked.is_of(tool.id, arguments):
+                if checked.tool_id == tool.id and checked.approval is not None:
+                    return failed_outcome(tool.agent, tool.name, "refused", _NOT_APPROVED)
+                checked = None
             try:
-                arguments = secrets.opened(plain, arguments)
+                opened = secrets.opened(plain, arguments)
             except LostSecretError as lost:
                 return failed_outcome(tool.agent, tool.name, "refused", str(lost))
-            agreed = AGREED.get()
-            fit = fit_of_call(arguments)
+            fit_to = checked.fit_to if checked else fit_of_call(opened)
+            known = checked.assurance if checked else assured
+            approved_pin = checked.pin if checked and checked.approval else None
 
-            def permit() -> str:
-                return self._objection(tool.id, arguments, user, fit, agreed=agreed)
+            def permit() -> Refusal | None:
+                return self._refusal(tool.id, opened, user, fit_to, approved_pin)
 
             # Before a server is started, and again after it has listed its tools. In a thread: validation may take a
             # second, however small the server's schema and the arguments are.
-            why = await asyncio.to_thread(permit)
-            if why:
-                outcome = failed_outcome(tool.agent, tool.name, "refused", why)
-            elif isinstance(connection, ServerConfig):
-                how: Any = {"repeatable": repeatable, "harmless": harmless, "permit": permit, "reads": self._reads}
-                with within(USER, user.id if user else ""):
-                    outcome = await self.pool.call(run_id, tool.agent, connection, tool.name, arguments, **how)
-            else:
-                own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None
-                keep = self.pool.results.of(run_id, tool.agent, tool.name)
-                outcome = await in_process.call(tool.agent, own, arguments, self._limits, keep, sync=sync)
+            refusal = await asyncio.to_thread(permit)
+            if refusal:
+                return secrets.outcome(failed_outcome(tool.agent, tool.name, "refused", refusal.reason))
+            # A tool that makes calls of its own has not had them checked by this.
+            with within(CHECKED, None):
+                if isinstance(connection, ServerConfig):
+                    how: Any = {"repeatable": known.repeatable, "harmless": known.harm == "none"}
+                    how |= {"permit": permit, "reads": self._reads}
+                    with within(USER, user.id if user else ""):
+                        outcome = await self.pool.call(run_id, tool.agent, connection, tool.name, opened, **how)
+                else:
+                    own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None
+                    keep = self.pool.results.of(run_id, tool.agent, tool.name)
+                    outcome = await in_process.call(tool.agent, own, opened, self._limits, keep, sync=sync)
             return secrets.outcome(outcome)
 
-        server = (connection.openapi or connection.url or "") if isinstance(connection, ServerConfig) else ""
-        return bound_tool(name, tool, call, repeatable=repeatable, server=server)
+        return send
 
-    def _objection(
-        self, tool_id: str, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, *, agreed: bool
-    ) -> str:
-        """Returns why a call must not be sent; empty if it may. ``agreed``: whether a person has approved it."""
+    def _refusal(
+        self, tool_id: str, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, approved_pin: str | None
+    ) -> Refusal | None:
+        """Returns why a call must not be sent; None if it may.
+
+        ``approved_pin`` is the pin of the definition for which a person has approved the call; None if nobody has.
+        """
         loaded = self.loaded
-        why = why_not(tool_id, loaded, user)
-        if why:
-            return why
+        refusal = refusal_of_tool(tool_id, loaded, user)
+        if refusal:
+            return refusal
+        if approved_pin is not None and approved_pin != self.pin(tool_id):
+            return _NOT_THE_DEFINITION
         tool = loaded.catalog.tool(tool_id)
         match connection := loaded.connections.get(tool.agent):
             case ServerConfig():
-                fit = fit_to(tool.input_schema)
-                why = fit.misfit or (_UNASKED.format(fit.unchecked) if fit.unchecked and not agreed else "")
-                roots = connection.callsheet.roots
-                folder = connection.cwd
-                why = why or outside(roots, tool.input_schema, arguments, folder=folder)
-                if self._reads and not why:
-                    address = {"uri": read_request(tool.name, arguments)[1].get("uri", "")}
-                    why = outside(roots, {}, address, folder=folder) or hidden_resource(tool, arguments, loaded, user)
+                refusal = _refusal_of_fit(fit_to(tool.input_schema), approved=approved_pin is not None)
+                refusal = refusal or self._refusal_of_places(tool, arguments, connection, user)
             case InProcess():
                 # LangChain validates and converts the arguments of its own tools.
-                why = "" if tool.name in connection.tools else "the agent's connection does not hold this tool"
+                refusal = None if tool.name in connection.tools else _NOT_HELD
             case _:
-                why = _UNCONNECTED.format(tool.agent)
-        return why or self._withdrawn(tool)
+                refusal = Refusal(_UNCONNECTED.format(tool.agent))
+        return refusal or self._refusal_of_definition(tool)
 
-    def _withdrawn(self, tool: Tool) -> str:
-        """Returns why a tool must not be called as its server defines it now; empty if it is as accepted."""
+    def _refusal_of_places(
+        self, tool: Tool, arguments: Mapping[str, Any], server: ServerConfig, user: User | None
+    ) -> Refusal | None:
+        """Returns why a call must not reach what its arguments name: a path, or the address of a resource."""
+        roots = server.callsheet.roots
+        folder = server.cwd
+        refusal = outside(roots, tool.input_schema, arguments, folder=folder)
+        if refusal or not self._reads:
+            return refusal
+        address = {"uri": read_request(tool.name, arguments)[1].get("uri", "")}
+        return outside(roots, {}, address, folder=folder) or hidden_resource(tool, arguments, self.loaded, user)
+
+    def _refusal_of_definition(self, tool: Tool) -> Refusal | None:
+        """Returns why a tool must not be called as its server defines it now; None if it is as accepted."""
         accepted = self.loaded.digest(tool)
         now = self._listed.get((tool.agent, USER.get())) or self._listed.get((tool.agent, ""))
         if accepted is None or now is None or now.get(tool.name) == accepted:
-            return ""
+            return None
         return _changed(tool.id) if tool.name in now else _NOT_OFFERED
 
 
-def why_not(tool_id: str, loaded: Loaded, user: User | None) -> str:
-    """Returns why a tool may not be called with any arguments; empty if it may."""
+def _fits(schema: Mapping[str, Any]) -> Fit:
+    return Fit()
+
+
+def _refusal_of_fit(fit: Fit, *, approved: bool) -> Refusal | None:
+    """Returns why arguments that do not fit, or could not be validated and were not approved, must not be sent."""
+    if fit.misfit:
+        return fit.misfit
+    return Refusal(_UNASKED.format(fit.unchecked)) if fit.unchecked and not approved else None
+
+
+def refusal_of_tool(tool_id: str, loaded: Loaded, user: User | None) -> Refusal | None:
+    """Returns why a tool may not be called with any arguments; None if it may."""
     tool = loaded.catalog.tools.get(tool_id)
     if tool:
         if loaded.policy is None or loaded.policy.allows(tool, user):
-            return ""
-        return "the policy does not allow " + (f"{user.id!r} to call it" if user and user.id else "this call")
-    quarantined = (change for change in loaded.changes if change.quarantines)
-    change = next(
-        (c for c in quarantined if c.id == tool_id or (not c.tool and tool_id.startswith(f"{c.agent}/"))), None
-    )
-    if change is None:
-        return _NOT_OFFERED
-    if change.kind in ("new", "suspect"):
-        return f"it is new since its server was accepted: {_look_at(change.id)}"
-    return _changed(change.id, "its definition" if change.tool else "the command of its server")
+            return None
+        whose = f"{user.id!r} to call it" if user and user.id else "this call"
+        return Refusal(f"the policy does not allow {whose}")
+    for change in loaded.changes:
+        if not change.quarantines:
+            continue
+        if change.id == tool_id or (not change.tool and tool_id.startswith(f"{change.agent}/")):
+            if change.kind in ("new", "suspect"):
+                return Refusal(f"it is new since its server was accepted: {_look_at(change.id)}")
+            return _changed(change.id, "its definition" if change.tool else "the command of its server")
+    return _NOT_OFFERED
 
 
-def _changed(change_id: str, what: str = "its definition") -> str:
-    return f"{what} has changed since it was accepted: {_look_at(change_id)}"
+def _changed(change_id: str, what: str = "its definition") -> Refusal:
+    return Refusal(f"{what} has changed since it was accepted: {_look_at(change_id)}")
 
 
 def _look_at(change_id: str) -> str:
     return f"look at it with `callsheet approve {change_id}`"
 
 
-def hidden_resource(tool: Tool, arguments: Mapping[str, Any], loaded: Loaded, user: User | None) -> str:
-    """Returns why a template must not read what its arguments name: a resource that the policy hides from the user."""
+def hidden_resource(tool: Tool, arguments: Mapping[str, Any], loaded: Loaded, user: User | None) -> Refusal | None:
+    """Returns why a template must not read what its arguments name: a resource that the policy hides from the user.
+
+    None if it may.
+    """
     policy = loaded.policy
     if policy is None or not tool.name.startswith(TEMPLATE):
-        return ""
+        return None
     uri = read_request(tool.name, arguments)[1]["uri"]
     plain = unquote(uri)
     same = [tool.model_copy(update={"name": f"{RESOURCE}{spelled}"}) for spelled in (uri, plain)]
     listed = [one for one in loaded.catalog.by_id[tool.agent].tools if unquote(one.name) == f"{RESOURCE}{plain}"]
     if any(policy.denies(one, user) for one in same) or any(not policy.allows(one, user) for one in listed):
-        return f"the policy does not allow {shown(uri, most=_LONGEST_URI)!r} to be read"
-    return ""
+        return Refusal(f"the policy does not allow {shown(uri, most=_LONGEST_URI)!r} to be read")
+    return None

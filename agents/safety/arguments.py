@@ -20,6 +20,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import validator_for
 
 from callsheet.agents.calls.call_context import within
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.graphs.text.hidden import shown
 
 _MOST_SAID = 3
@@ -37,14 +38,17 @@ Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Describes for a model what does not fit in arguments; ``errors`` has the first problems.
+    """Says whether arguments fit a schema.
 
-    ``unchecked`` is why they could not be validated; all are empty if the arguments fit.
+    Attributes:
+        misfit: What does not fit, in words for a model; None if nothing is wrong with the arguments.
+        errors: The first of these problems.
+        unchecked: Why they could not be validated; None if they were.
     """
 
-    misfit: str = ""
+    misfit: Refusal | None = None
     errors: tuple[str, ...] = ()
-    unchecked: str = ""
+    unchecked: Refusal | None = None
 
 
 FitTo = Callable[[Mapping[str, Any]], Fit]
@@ -63,17 +67,17 @@ def fit_of(schema: Mapping[str, object], arguments: Mapping[str, object]) -> Fit
             # By message and place: an error's own text would contain the whole value and schema each time.
             errors = sorted(found, key=lambda error: (error.message, [str(part) for part in error.absolute_path]))
     except TimeoutError:
-        return Fit(unchecked=_UNCHECKED.format("the check against its schema takes too long"))
+        return Fit(unchecked=Refusal(_UNCHECKED.format("the check against its schema takes too long")))
     except BaseException as error:  # a foreign schema may be anything
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of a library in Rust
             raise
         said = shown(f"{type(error).__name__}: {error}")[:_LONGEST_REASON]
-        return Fit(unchecked=_UNCHECKED.format(f"its schema cannot be used ({said})"))
+        return Fit(unchecked=Refusal(_UNCHECKED.format(f"its schema cannot be used ({said})")))
     if not errors:
         return Fit()
     more = f"; and {len(errors) - _MOST_SAID} more" if len(errors) > _MOST_SAID else ""
     words = tuple(map(_in_words, errors[:_MOST_SAID]))
-    return Fit(f"the arguments do not fit: {'; '.join(words)}{more}. {_CORRECT}", words)
+    return Fit(Refusal(f"the arguments do not fit: {'; '.join(words)}{more}. {_CORRECT}"), words)
 
 
 def fit_of_call(arguments: Mapping[str, object]) -> FitTo:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.graphs.text.hidden import visible
 from callsheet.graphs.text.unicode import normalized
 
@@ -44,15 +45,15 @@ class _Folders:
 
 def outside(
     roots: Sequence[str], schema: Mapping[str, object], arguments: Mapping[str, object], *, folder: str | None = None
-) -> str:
-    """Returns what is wrong with an argument that is a path outside of these folders; empty if none is.
+) -> Refusal | None:
+    """Returns what is wrong with an argument that is a path outside of these folders; None if none is.
 
     A text whose argument is a path by its name, or by a format in ``schema``, must be inside in every form. Any other
     text must not lead to a place outside that exists or, if it is absolute, could be created. Relative paths start at
     ``folder``, by default this process's, and may start at any root.
     """
     if not roots:
-        return ""
+        return None
     start = folder or str(Path.cwd())
     allowed: list[Path] = []
     for root in roots:
@@ -65,8 +66,8 @@ def outside(
         is_path = argument in formats or bool(_PATH_NAMES.search(_CAMEL.sub("_", key)))
         if _leaves(value, folders, is_path=is_path):
             where = f"outside of the folders that this server may use ({', '.join(map(str, allowed))})"
-            return f"{name or 'a name'}: {value!r} is {where}. Nothing was sent: give a place in them"
-    return ""
+            return Refusal(f"{name or 'a name'}: {value!r} is {where}. Nothing was sent: give a place in them")
+    return None
 
 
 def _path_formats(schema: Mapping[str, object]) -> set[str]:

@@ -13,21 +13,22 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 from weakref import WeakSet
 
 from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ask_of_caller, progress_of_caller
-from callsheet.agents.calls.tool_result import Fault, KeptResults, Kind, Outcome, failed_outcome, outcome_of
+from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed_outcome, outcome_of
 from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_outcome, read_request
+from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.oauth.addresses import page_hint
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.text.hidden import shown
-from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.unicode import clean
 
 Key = tuple[str, str, str]
@@ -47,42 +48,16 @@ LONGEST_WAIT = 10.0
 _LEAST_WAIT = 0.5
 """Seconds for which a call waits at most, and at least, for a server that is busy."""
 _LIVE: WeakSet[Session] = WeakSet()
-_FAILURES: frozenset[Kind] = frozenset(("start", "timeout", "crash", "protocol"))
 
 
-class Circuits:
-    """Counts consecutive failures by agent; after some of them, the agent is not called for a pause.
+@dataclass(frozen=True, slots=True)
+class _ReadyCall:
+    """A call that may be sent now."""
 
-    Any answer of a tool, an error included, resets the count: its server works.
-    """
-
-    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
-        self._limits = limits
-        self._clock = clock
-        # Agent -> failures in a row, the error of the last one, and the end of the pause.
-        self._failures: dict[str, tuple[int, str, float]] = {}
-
-    def barred(self, agent_id: str) -> str:
-        """Returns why the agent must not be called now; empty if it may."""
-        number, last, until = self._failures.get(agent_id, (0, "", 0.0))
-        left = until - self._clock()
-        if number < self._limits.failures or left <= 0:
-            return ""
-        return f"not called for another {left:.0f} s after {counted(number, 'failure')} in a row; the last: {last}"
-
-    def told(self, agent_id: str, outcome: Outcome) -> None:
-        """Counts the outcome of a call."""
-        if outcome.kind not in _FAILURES or (outcome.effect == "reported" and outcome.kind != "protocol"):
-            if outcome.kind != "refused":
-                self._failures.pop(agent_id, None)
-        else:
-            number = self._failures[agent_id][0] + 1 if agent_id in self._failures else 1
-            self._failures[agent_id] = number, outcome.error, self._clock() + self._limits.pause
-
-    def open(self) -> Mapping[str, str]:
-        """Returns the agents that must not be called now, with the reason."""
-        reasons = {agent: self.barred(agent) for agent in list(self._failures)}
-        return {agent: why for agent, why in reasons.items() if why}
+    session: Session
+    method: str
+    params: Mapping[str, Any]
+    limits: Limits
 
 
 class SessionPool:
@@ -124,7 +99,7 @@ class SessionPool:
         """
         return LOOP.blocking(self._list_all(servers, hurried, heard))
 
-    async def call(
+    def call(
         self,
         run_id: str,
         agent_id: str,
@@ -134,9 +109,9 @@ class SessionPool:
         *,
         repeatable: bool = False,
         harmless: bool = False,
-        permit: Permit = lambda: "",
+        permit: Permit = lambda: None,
         reads: bool = False,
-    ) -> Outcome:
+    ) -> Coroutine[Any, Any, Outcome]:
         """Calls a tool in the run's session with its server, which is started or replaced as necessary.
 
         A call is sent again once, if it is ``repeatable`` or ``harmless``, or certainly did not run: in a new session
@@ -150,7 +125,7 @@ class SessionPool:
         request = CallRequest(
             run_id, agent_id, server, tool, args, repeatable, permit, reads, *waiting, harmless=harmless
         )
-        return await LOOP.awaited(self._call(request))
+        return LOOP.awaited(self._call(request))
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[None]:
@@ -384,67 +359,109 @@ class SessionPool:
     async def _call(self, request: CallRequest) -> Outcome:
         began = time.monotonic()
         agent_id = request.agent_id
-        try:
-            request = replace(request, args=clean(dict(request.args)))
-            json.dumps(request.args, allow_nan=False, default=str)
-        except CallsheetError as error:
-            return failed_outcome(agent_id, request.tool, "refused", f"the arguments are {error}")
-        except ValueError:  # it would be sent as null
-            why = "the arguments contain a number that JSON does not support"
-            return failed_outcome(agent_id, request.tool, "refused", why)
-        turns = self._server_turns.get(agent_id)
-        if turns is None:
-            most = request.server.callsheet.limits.get("server_calls", self.limits.server_calls)
-            turns = self._server_turns[agent_id] = asyncio.Semaphore(max(1, int(most)))
-        outcome, wait = await self._in_turn(request, turns)
-        if wait is not None:
-            # Without a turn, which other calls may use meanwhile.
-            await asyncio.sleep(wait)
-            outcome, _ = await self._in_turn(request, turns)
+        cleaned = _cleaned(request)
+        if isinstance(cleaned, Outcome):
+            return cleaned
+        request = cleaned
+        turns = self._turns_of(request)
+        wait: float | None = None
+        for is_last in (False, True):
+            if wait is not None:
+                # Without a turn, which other calls may use meanwhile.
+                await asyncio.sleep(wait)
+            async with turns, self._turns:
+                ready = await self._ready_call(request)
+                if isinstance(ready, _ReadyCall):
+                    session = ready.session
+                    limits = ready.limits
+                    more = (request.progress, request.ask)
+                    try:
+                        result = await session.ask(
+                            ready.method, ready.params, limits.call, *more, longest=limits.longest_call
+                        )
+                    except (Fault, CallsheetError) as error:
+                        outcome, wait = _failed(request, error, sent=True)
+                    else:
+                        outcome = await self._outcome(request, ready, result)
+                        wait = None
+                else:
+                    outcome, wait = ready
+            if wait is None or is_last:
+                break
         self.circuits.told(agent_id, outcome)
         return replace(outcome, seconds=time.monotonic() - began)
 
-    async def _in_turn(self, request: CallRequest, turns: asyncio.Semaphore) -> tuple[Outcome, float | None]:
-        """Waits for the turn of the call, and makes it unless its server is paused; returns as ``_asked``."""
-        async with turns, self._turns:
-            why = self.circuits.barred(request.agent_id)
-            if why:
-                return failed_outcome(request.agent_id, request.tool, "refused", why), None
-            return await self._asked(request)
+    def _turns_of(self, request: CallRequest) -> asyncio.Semaphore:
+        """Returns the semaphore for the concurrent calls of a server."""
+        agent_id = request.agent_id
+        if agent_id not in self._server_turns:
+            most = request.server.callsheet.limits.get("server_calls", self.limits.server_calls)
+            self._server_turns[agent_id] = asyncio.Semaphore(max(1, int(most)))
+        return self._server_turns[agent_id]
 
-    async def _asked(self, request: CallRequest) -> tuple[Outcome, float | None]:
-        """Makes a call; returns its outcome, and after how many seconds it may be sent again, or None."""
+    async def _ready_call(self, request: CallRequest) -> _ReadyCall | tuple[Outcome, float | None]:
+        """Returns a call that may be sent now, with its session.
+
+        Otherwise the outcome of the call, and after how many seconds it may be tried again, or None.
+        """
         agent_id = request.agent_id
         tool = request.tool
-        sent = False
+        refusal = self.circuits.refusal(agent_id)
+        if refusal:
+            return failed_outcome(agent_id, tool, "refused", refusal.reason), None
         try:
             key = (request.run_id, agent_id, request.user)
             session = await self._ready(key, request.server, asks=request.ask is not None)
-            why = request.permit()
-            if why:
-                return failed_outcome(agent_id, tool, "refused", why), None
+            refusal = request.permit()
+            if refusal:
+                return failed_outcome(agent_id, tool, "refused", refusal.reason), None
             limits = session.limits.own(request.server.callsheet.tools.get(tool, {}))
-            sent = True
-            call = "tools/call", {"name": tool, "arguments": request.args}
-            method, params = read_request(tool, request.args) if request.reads else call
-            more = request.progress, request.ask
-            result = await session.ask(method, params, limits.call, *more, longest=limits.longest_call)
-        except Fault as fault:
-            effect = fault.effect if sent else "none"
-            hint = page_hint(agent_id) if fault.kind == "sign_in" else ""
-            again = effect == "none" or request.repeatable or request.harmless
-            return failed_outcome(agent_id, tool, fault.kind, f"{fault}{hint}", effect), _wait(fault) if again else None
-        except CallsheetError as error:
-            return failed_outcome(agent_id, tool, "start", str(error)), None
+            if request.reads:
+                method, params = read_request(tool, request.args)
+                return _ReadyCall(session, method, params, limits)
+        except (Fault, CallsheetError) as error:
+            return _failed(request, error, sent=False)
+        return _ReadyCall(session, "tools/call", {"name": tool, "arguments": request.args}, limits)
+
+    async def _outcome(self, request: CallRequest, ready: _ReadyCall, result: Mapping[str, Any]) -> Outcome:
+        """Reads the raw answer to a call."""
+        agent_id = request.agent_id
+        tool = request.tool
         keep = self.results.of(request.run_id, agent_id, tool)
         read: Callable[..., Outcome] = read_outcome if request.reads else outcome_of
         try:
             # In a thread: media and long texts are written to files.
-            outcome = await asyncio.to_thread(read, agent_id, tool, result, limits, keep)
+            outcome = await asyncio.to_thread(read, agent_id, tool, result, ready.limits, keep)
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
             outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
-        return replace(outcome, error=session.hidden(outcome.error)), None
+        return replace(outcome, error=ready.session.hidden(outcome.error))
+
+
+def _cleaned(request: CallRequest) -> CallRequest | Outcome:
+    """Returns a call with arguments that JSON supports; or the outcome of one whose arguments it does not."""
+    agent_id = request.agent_id
+    tool = request.tool
+    try:
+        request = replace(request, args=clean(dict(request.args)))
+        json.dumps(request.args, allow_nan=False, default=str)
+    except CallsheetError as error:
+        return failed_outcome(agent_id, tool, "refused", f"the arguments are {error}")
+    except ValueError:  # it would be sent as null
+        return failed_outcome(agent_id, tool, "refused", "the arguments contain a number that JSON does not support")
+    return request
+
+
+def _failed(request: CallRequest, error: Fault | CallsheetError, *, sent: bool) -> tuple[Outcome, float | None]:
+    """Returns the outcome of a failed call, and after how many seconds it may be sent again, or None."""
+    agent_id = request.agent_id
+    tool = request.tool
+    if isinstance(error, CallsheetError):
+        return failed_outcome(agent_id, tool, "start", str(error)), None
+    effect = error.effect if sent else "none"
+    hint = page_hint(agent_id) if error.kind == "sign_in" else ""
+    again = effect == "none" or request.repeatable or request.harmless
+    return failed_outcome(agent_id, tool, error.kind, f"{error}{hint}", effect), _wait(error) if again else None
 
 
 def _wait(fault: Fault) -> float | None:

@@ -218,10 +218,6 @@ class Equipment:
                 messages.append(message)
         return self.calls(messages, self.held(messages))
 
-    def harmless(self, tool_id: str) -> bool:
-        """Returns whether a tool is known to change nothing."""
-        return self.supervision is not None and self.supervision.registry.assurance(tool_id).harm == "none"
-
     def shown(self, held: Mapping[str, BoundTool]) -> list[BaseTool | dict[str, Any]]:
         """Returns the tools for the model: those selected, ``run_program``, the worker's own, and those added since.
 

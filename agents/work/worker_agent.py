@@ -21,14 +21,14 @@ from langchain_core.messages import (
     ToolMessage,
 )
 from langchain_core.runnables import Runnable, RunnableConfig
-from langgraph.config import get_stream_writer
 
+from callsheet.agents.approval.call_app import examine_call, make_call
+from callsheet.agents.approval.call_events import call_events
 from callsheet.agents.approval.call_order import in_order
 from callsheet.agents.approval.call_record import in_doubt
 from callsheet.agents.approval.program_review import ProgramReview
 from callsheet.agents.approval.questions import missing_values
-from callsheet.agents.approval.supervised_call import Answer, Approval, Send, supervised
-from callsheet.agents.calls.call_context import PROGRESS, within
+from callsheet.agents.approval.supervised_call import Answer, Send
 from callsheet.agents.calls.plan import GAVE, Call, ResultValueError, Status, StepResult, resolve_references, value_of
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
@@ -44,6 +44,7 @@ from callsheet.agents.models.chat_models import (
 )
 from callsheet.agents.models.prompts import LAST_TURN
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of_bound
+from callsheet.agents.registry.checked_call import Approval
 from callsheet.agents.work.context import Brief
 from callsheet.agents.work.equipment import Equipment, UnsetModel, answer_reading, made_calls, reminder
 from callsheet.agents.work.finish import (
@@ -58,59 +59,11 @@ from callsheet.agents.work.finish import (
 )
 from callsheet.agents.work.media import has_media, with_media, without_media
 from callsheet.agents.work.tool_requests import answer_request
-from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.messages import counted
 
 STEP_ID = "step_id"
 M = TypeVar("M", bound=BaseMessage)
 Handler = Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
-
-
-class NameStep(AgentMiddleware[AgentState[Any], Any]):
-    """Adds the step's id to the metadata of every message, which providers do not get. A worker's first middleware."""
-
-    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
-        """Adds the step's id to the model's messages."""
-        response = await handler(request)
-        step_id = request.runtime.context.step_id
-        return replace(response, result=[_named(message, step_id) for message in response.result])
-
-    async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
-        """Adds the step's id to the tool's message."""
-        answer = await handler(request)
-        return _named(answer, _equipment(request).step_id) if isinstance(answer, ToolMessage) else answer
-
-
-class TellCalls(AgentMiddleware[AgentState[Any], Any]):
-    """Writes to the custom stream when a call starts and ends. A worker's last middleware, next to the tool."""
-
-    async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
-        """Sends a call between the events ``tool_started`` and ``tool_finished``, with its ``progress``."""
-        write = get_stream_writer()
-        call = request.tool_call
-        tool = request.tool
-        about = {STEP_ID: _equipment(request).step_id, "call_id": call["id"], "tool": call["name"]}
-        if isinstance(tool, BoundTool):
-            about |= {"tool": tool.id, "agent": tool.agent}
-        began = time.time()
-        write({"event": "tool_started", **about, "args": call["args"], "began": began})
-        outer = PROGRESS.get()
-
-        async def report(done: float, total: float | None, text: str | None) -> None:
-            write({"event": "progress", **about, "progress": done, "total": total, "text": shown(text or "")})
-            if outer is not None:
-                await outer(done, total, text)
-
-        outcome: dict[str, Any] = {"status": "success"}
-        with within(PROGRESS, report):
-            answer = await handler(request)
-        if isinstance(answer, ToolMessage):
-            artifact = artifact_of(answer)
-            outcome = {"status": answer.status, "output": answer.text}
-            outcome |= {key: artifact[key] for key in ("seconds", "kind", "effect") if key in artifact}
-            answer = answer.model_copy(update={"artifact": {**artifact, "began": began}})
-        write({"event": "tool_finished", **about, **outcome})
-        return answer
 
 
 def _equipment(request: ToolCallRequest) -> Equipment:
@@ -129,34 +82,38 @@ _QUOTED = 500
 
 
 class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
-    """Gives the worker the model and the tools of its steps, and refuses every call to another tool."""
+    """Gives the worker the model and the tools of its steps, and refuses every call to another tool.
 
-    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
+    Every message has the step's id in its metadata, which providers do not get.
+    """
+
+    async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
         """Calls the worker's model with its tools, until there is a reply that ends the turn or the task."""
         equipment = request.runtime.context
         equipment.seen[:] = request.messages
         replies = equipment.replies
         known = len(replies)
         try:
-            return await self._next(request, handler)
+            new = await self._next(request, handler)
         except ModelError as error:
             lost = replies[known:]
             if not lost and not made_calls(request.messages):
                 raise
             # An error that ends the work must not hide what was done, and what was spent, before.
-            return _stopped(str(error), reply=reduce(with_usage_of, lost) if lost else None)
+            new = [_stopped(str(error), reply=reduce(with_usage_of, lost) if lost else None)]
+        return ModelResponse(result=[_named(message, equipment.step_id) for message in new])
 
-    async def _next(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any] | AIMessage:
-        """Returns the reply that ends the turn, or the task."""
+    async def _next(self, request: ModelRequest[Any], handler: Handler) -> list[AIMessage | HumanMessage]:
+        """Returns the new messages, of which the last ends the turn, or the task."""
         equipment = request.runtime.context
         messages = request.messages
         held = equipment.held(messages)
         doubt = in_doubt(messages, held)
         if doubt:
-            return _stopped(doubt, "outcome_unknown")
+            return [_stopped(doubt.reason, "outcome_unknown")]
         limit = _limit(equipment, messages)
         if limit:
-            return _stopped(limit)
+            return [_stopped(limit)]
 
         # In its last turn it can only say what came of the task.
         closing = _turns(messages) == equipment.max_turns
@@ -168,7 +125,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         )
         calls = equipment.calls(messages, held)
         reply = await _usable(asking, handler, equipment, held)
-        new: list[AnyMessage] = [reply]
+        new: list[AIMessage | HumanMessage] = [reply]
         if not closing and _ends_without_a_call(reply, equipment, messages, calls):
             # Both stay in the conversation, so that its beginning is the same at the next turn.
             new.append(HumanMessage(NOTHING_DONE))
@@ -178,98 +135,106 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         last = new[-1]
         if made_calls([*messages, *new]) > equipment.max_calls:
             over = f"stopped before it made more than {counted(equipment.max_calls, 'call')} for one step"
-            return ModelResponse(result=[*new[:-1], _stopped(over, reply=last)])
+            return [*new[:-1], _stopped(over, reply=last)]
         if closing and isinstance(last, AIMessage) and last.tool_calls:
-            return _stopped(_out_of_turns(equipment), reply=last)
+            return [_stopped(_out_of_turns(equipment), reply=last)]
         ended = finish_message(last, calls, equipment.brief.step_ids)
-        return ModelResponse(result=[*new[:-1], ended or last])
+        return [*new[:-1], ended or last]
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
         """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
-        seen = _equipment(request).seen
+        equipment = _equipment(request)
         messages = request.state["messages"]
+        seen = equipment.seen
         if len(seen) < len(messages):  # the first of the calls of this turn
             seen[:] = messages
-        answer = await self._answer(request, handler)
+        tools = equipment.held(messages)
+        answer: Answer | None = await _own_answer(request, equipment, tools)
+        if answer is None:
+            async with in_order(request, tools):
+                if request.tool_call["name"] == RUN_PROGRAM and equipment.code:
+                    answer = await _answer_of_program(request, equipment, tools, handler)
+                else:
+                    answer = await _answer_of_call(request, equipment, tools, handler)
         if isinstance(answer, ToolMessage):
+            answer = _named(answer, equipment.step_id)
             seen.append(answer)
         return answer
 
-    async def _answer(self, request: ToolCallRequest, handler: Send) -> Answer:
-        """Returns the answer to a call."""
-        equipment = _equipment(request)
-        call = request.tool_call
-        messages = request.state["messages"]
-        tools = equipment.held(messages)
-        problem = broken_call(call, messages)
-        if problem:
-            return answer_to(call, problem, {"effect": "none"}, error=True)
-        if call["name"] == NEED_TOOL and equipment.requests:
-            return await answer_request(call, tools, equipment.requests)
-        if call["name"] == READ_RESULT:
-            return answer_reading(call, equipment.brief.inputs, equipment.calls(messages, tools))
-        if call["name"] == FINISH:
-            alone = len(messages[-1].tool_calls) == 1
-            return refused_finish(call, equipment.calls(messages, tools), equipment.brief.step_ids, alone=alone)
 
-        async def make() -> Answer:
-            if call["name"] == RUN_PROGRAM and equipment.code:
-                return await self._program(request, equipment, tools, handler)
-            return await self._call(request, equipment, tools, handler)
+async def _own_answer(
+    request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool]
+) -> ToolMessage | None:
+    """Answers a broken call, and a call of one of the worker's own tools; None for a call of another tool."""
+    call = request.tool_call
+    messages = request.state["messages"]
+    problem = broken_call(call, messages)
+    if problem:
+        return answer_to(call, problem, {"effect": "none"}, error=True)
+    if call["name"] == NEED_TOOL and equipment.requests:
+        return await answer_request(call, tools, equipment.requests)
+    if call["name"] == READ_RESULT:
+        return answer_reading(call, equipment.brief.inputs, equipment.calls(messages, tools))
+    if call["name"] == FINISH:
+        alone = len(messages[-1].tool_calls) == 1
+        return refused_finish(call, equipment.calls(messages, tools), equipment.brief.step_ids, alone=alone)
+    return None
 
-        return await in_order(request, tools, equipment.harmless, make)
 
-    async def _program(
-        self, request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
-    ) -> Answer:
-        """Runs a program."""
-        from callsheet.agents.programs.program import run_program
+async def _answer_of_program(
+    request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
+) -> ToolMessage:
+    """Runs a program."""
+    from callsheet.agents.programs.program import run_program
 
-        async def make(inner: ToolCallRequest, _: BoundTool, approval: Approval | None) -> Answer:
-            return await self._call(inner, equipment, tools, handler, approval)
+    async def make(inner: ToolCallRequest, _: BoundTool, approval: Approval | None) -> Answer:
+        return await _answer_of_call(inner, equipment, tools, handler, approval)
 
-        return await run_program(
-            request,
-            tools,
-            make,
-            results={result.id: value_of(result) for result in equipment.brief.inputs},
-            secrets=equipment.secrets,
-            most=equipment.max_calls - made_calls(request.state["messages"]),
-            review=ProgramReview(equipment.supervision, request) if equipment.supervision else None,
-        )
+    return await run_program(
+        request,
+        tools,
+        make,
+        results={result.id: value_of(result) for result in equipment.brief.inputs},
+        secrets=equipment.secrets,
+        most=equipment.max_calls - made_calls(request.state["messages"]),
+        review=ProgramReview(equipment.supervision, request) if equipment.supervision else None,
+    )
 
-    async def _call(
-        self,
-        request: ToolCallRequest,
-        equipment: Equipment,
-        tools: Mapping[str, BoundTool],
-        handler: Send,
-        approval: Approval | None = None,
-    ) -> Answer:
-        """Makes a call; ``approval`` is one that a person has given before."""
-        call = request.tool_call
-        messages = request.state["messages"]
-        if call["name"] not in tools:
-            return _not_held(call, tools, equipment.refused)
-        bound = tools[call["name"]]
-        if equipment.harmless(bound.id):
-            answer_before = reminder(call, messages)
-            if answer_before:
-                return answer_before
-        try:
-            arguments = resolve_references(call["args"], equipment.brief.inputs, equipment.calls(messages, tools))
-        except ResultValueError as error:
-            return answer_to(call, str(error), error=True)
-        request = request.override(tool=bound, tool_call={**call, "args": arguments})
-        if equipment.supervision is None:
-            answer = await handler(request)
-        else:
-            answer = await supervised(request, bound, equipment.supervision, handler, approval=approval)
-        artifact = artifact_of(answer)
-        if artifact and arguments != call["args"]:
-            # References in the arguments of the call stand for these.
-            return cast("ToolMessage", answer).model_copy(update={"artifact": {"args": arguments, **artifact}})
-        return answer
+
+async def _answer_of_call(
+    request: ToolCallRequest,
+    equipment: Equipment,
+    tools: Mapping[str, BoundTool],
+    handler: Send,
+    approval: Approval | None = None,
+) -> Answer:
+    """Makes a call of a tool of the catalog; ``approval`` is one that a person has given before."""
+    call = request.tool_call
+    messages = request.state["messages"]
+    supervision = equipment.supervision
+    if call["name"] not in tools:
+        return _not_held(call, tools, equipment.refused)
+    bound = tools[call["name"]]
+    if supervision is not None and bound.harmless:
+        answer_before = reminder(call, messages)
+        if answer_before:
+            return answer_before
+    try:
+        arguments = resolve_references(call["args"], equipment.brief.inputs, equipment.calls(messages, tools))
+    except ResultValueError as error:
+        return answer_to(call, str(error), error=True)
+    request = request.override(tool=bound, tool_call={**call, "args": arguments})
+    if supervision is None:
+        with call_events(request, equipment.step_id) as finished:
+            answer = finished(await handler(request))
+    else:
+        case = await examine_call(request, bound, supervision, handler, events=True)
+        answer = await make_call(case, approval=approval)
+    artifact = artifact_of(answer)
+    if artifact and arguments != call["args"]:
+        # References in the arguments of the call stand for these.
+        return cast("ToolMessage", answer).model_copy(update={"artifact": {"args": arguments, **artifact}})
+    return answer
 
 
 def _turns(messages: Sequence[AnyMessage]) -> int:
@@ -372,7 +337,7 @@ def _ends_without_a_call(
 worker = create_agent(
     UnsetModel(),
     tools=[],
-    middleware=[NameStep(), StepToolsMiddleware(), TellCalls()],
+    middleware=[StepToolsMiddleware()],
     context_schema=Equipment,
     name="worker",
 )

@@ -215,7 +215,7 @@ class CallLedger:
             return f'`callsheet.graphs.CallLedger("", {self.user!r}).settle("{entry_id}", "done")`, or "not-done"'
         named = self.label.splitlines() if self.user == "" else []
         catalogs = "".join(f" --catalog {shlex.quote(name)}" for name in named)
-        return f"`callsheet trust settle {entry_id} done|not-done{catalogs}`"
+        return f"`callsheet trust settle {entry_id} done{catalogs}` (or not-done)"
 
     def _own(self, entries: Sequence[OpenCall], digest: str | None = None) -> list[OpenCall]:
         return [one for one in entries if one.user == self.user and digest in (None, one.digest)]

@@ -97,7 +97,7 @@ def _recording_tool(tool: Tool) -> StructuredTool:
     async def record(**args: Any) -> str:
         misfit = fit_of(tool.input_schema, args).misfit
         if misfit:
-            raise Fault("refused", misfit, effect="none")
+            raise Fault("refused", misfit.reason, effect="none")
         return "The call was recorded."
 
     return StructuredTool(

@@ -31,19 +31,21 @@ from callsheet.agents import (
     Supervision,
     ToolRegistry,
     check_answerable,
+    examine_call,
+    make_call,
     normalize,
-    supervised,
     without_streaming,
 )
 from callsheet.agents.approval.call_order import in_order
 from callsheet.agents.approval.call_record import open_calls_told
 from callsheet.agents.approval.program_review import ProgramReview
-from callsheet.agents.approval.supervised_call import Answer, Approval, Send
+from callsheet.agents.approval.supervised_call import Answer, Send
 from callsheet.agents.approval.supervision import InterruptOn, reviews_of
 from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.models.chat_models import broken_call, chat_model
 from callsheet.agents.registry import binding
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM
+from callsheet.agents.registry.checked_call import Approval
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.work.equipment import (
     READ_DEFINITION,
@@ -320,12 +322,8 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return await _of_others(request, send, [*state.get("callsheet_own", []), NEED_TOOL, *held])
         if not isinstance(tool, BoundTool):
             return await send(request)
-        bound = tool
-
-        async def call_it() -> Answer:
-            return await supervised(request.override(tool=bound), bound, supervision, send)
-
-        return await in_order(request, held, self._reads, call_it)
+        async with in_order(request, held):
+            return await make_call(await examine_call(request.override(tool=tool), tool, supervision, send))
 
     def _skill_text(self, call: ToolCall, state: Any) -> ToolMessage:
         """Returns the text of a skill that fits."""
@@ -341,17 +339,11 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         supervision = self._supervision(request.state)
 
         async def make(inner: ToolCallRequest, tool: BoundTool, approval: Approval | None) -> Answer:
-            return await supervised(inner, tool, supervision, send, approval=approval)
+            return await make_call(await examine_call(inner, tool, supervision, send), approval=approval)
 
-        async def run() -> Answer:
+        async with in_order(request, held):
             review = ProgramReview(supervision, request)
             return await run_program(request, held, make, most=_CALLS, secrets=supervision.secrets, review=review)
-
-        return await in_order(request, held, self._reads, run)
-
-    def _reads(self, tool_id: str) -> bool:
-        """Returns whether a tool is known to change nothing."""
-        return self._registry.assurance(tool_id).harm == "none"
 
     def _supervision(self, state: Any) -> Supervision:
         loaded = self._registry.loaded

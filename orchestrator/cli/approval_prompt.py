@@ -213,15 +213,16 @@ def _edited(args: Any) -> Any:
     except (ValueError, RecursionError) as error:
         click.echo(f"invalid JSON: {error}", err=True)
         return None
-    trouble = inexact(edited)
-    if trouble:
-        click.echo(trouble, err=True)
+    refusal = inexact(edited)
+    if refusal:
+        click.echo(refusal.reason, err=True)
         return None
     return edited
 
 
 def _show(asked: Mapping[str, Any], what: str) -> None:
-    click.echo(f"\n{shown_text('Step {} {} {}'.format(asked['step_id'], what, asked['tool']))}", err=True)
+    who = f"Step {asked['step_id']}" if asked["step_id"] else "The command"
+    click.echo(f"\n{shown_text(f'{who} {what} ' + asked['tool'])}", err=True)
     click.echo(asked["shown"], err=True)
     _tell(asked, "why", "problem")
 

@@ -116,8 +116,8 @@ def ask(
     workflow = create_supervisor(
         loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
     )
-    show = None if options.as_json else output.Show(explain=explain)
-    again = f"callsheet ask --resume --thread {thread}, with the same options"
+    show = None if options.as_json else output.Show(explain=explain, runnable=options.runnable)
+    again = options.again("--resume", "--thread", thread, without=("resume", "thread", "as_json"))
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
     try:
         with threads.locked(thread), _terminated_like_interrupted():
@@ -130,7 +130,7 @@ def ask(
         registry.close()
     seconds = time.monotonic() - began
     if show is None:
-        click.echo(json.dumps(_report(ran, thread, again, seconds), ensure_ascii=False))
+        click.echo(json.dumps(_report(ran, thread, again, seconds, options.runnable), ensure_ascii=False))
     elif ran.waiting:
         show.waiting(ran.waiting, again)
     else:
@@ -276,11 +276,12 @@ class RunResult:
         }
 
 
-def _report(ran: RunResult, thread: str, again: str, seconds: float) -> dict[str, Any]:
+def _report(ran: RunResult, thread: str, again: str, seconds: float, runnable: Callable[[str], str]) -> dict[str, Any]:
+    """Returns the JSON of the command; ``runnable`` completes the commands that its texts name."""
     waits = f"Stopped to ask: waiting for a person with {counted(len(ran.waiting), 'question')}. Continue with: {again}"
     return {
-        "answer": waits if ran.waiting else ran.answer,
-        "steps": ran.steps(),
+        "answer": waits if ran.waiting else runnable(ran.answer),
+        "steps": [{**step, "error": runnable(step["error"])} for step in ran.steps()],
         "note": ran.plan["note"],
         "usage": ran.state.get("usage", {}),
         "revisions": ran.state.get("revisions", []),

@@ -87,7 +87,7 @@ def _index(options: CatalogOptions, *, anew: bool) -> int:
     said = f"{sum(one['status'] == 'down' for one in content['servers'])} down" if anew else needs
     done = "{added} added, {updated} updated, {removed} removed in {seconds} s".format(**content)
     lines = [*_lines(content), f"{loaded.catalog.sizes}, {said}: {done}", *([] if anew else [content["path"]])]
-    report(content, "\n".join(lines), as_json=options.as_json)
+    report(content, options.runnable("\n".join(lines)), as_json=options.as_json)
     return 0 if loaded.catalog.agents or loaded.catalog.skills else 1
 
 
@@ -114,7 +114,7 @@ def _lines(content: Mapping[str, Any]) -> Iterable[str]:
                 yield f"{sign} {server['agent']}: {len(names) - _MOST} more"
     quarantined = content.get("quarantined")
     if quarantined:
-        yield f"not used until you review them: {shown(', '.join(quarantined[:_MOST]))} (callsheet approve)"
+        yield f"not used until you review them: {shown(', '.join(quarantined[:_MOST]))} (`callsheet approve`)"
 
 
 def _not_empty(_context: click.Context, _parameter: click.Parameter, query: str) -> str:

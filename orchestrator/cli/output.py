@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import groupby
 from pathlib import Path
@@ -270,10 +270,14 @@ def progress_line(event: RunEvent) -> str:
 
 
 class Show:
-    """Prints the events of a run as they happen; with ``explain`` also the picks that no call has used."""
+    """Prints the events of a run as they happen; with ``explain`` also the picks that no call has used.
 
-    def __init__(self, *, explain: bool = False) -> None:
+    ``runnable`` completes the commands that a text names.
+    """
+
+    def __init__(self, *, explain: bool = False, runnable: Callable[[str], str] = str) -> None:
         self._console = console()
+        self._runnable = runnable
         self._explain = explain
         self._why: dict[str, dict[str, str]] = {}
         self._told: dict[str, list[Any]] = {}
@@ -311,7 +315,7 @@ class Show:
     def answer(self, text: str, seconds: float) -> None:
         """Prints the answer."""
         self._heading(f"Answer ({seconds:.1f} s)")
-        self._console.print(escape(text))
+        self._console.print(escape(self._runnable(text)))
         if self._usage.get("calls"):
             form = "Usage: {calls} model calls, {input_tokens:,} input tokens ({cached_tokens:,} cached), "
             used = (form + "{output_tokens:,} output tokens").format(**self._usage)
@@ -323,7 +327,7 @@ class Show:
         for one in interrupts:
             asked = flat(one.value)
             if "description" in asked:
-                self._console.print(f"  [yellow]{escape(asked['description'])}[/]")
+                self._console.print(f"  [yellow]{escape(self._runnable(asked['description']))}[/]")
                 if asked["shown"] not in asked["description"]:
                     self._indented(asked["shown"], by=4)
             else:

@@ -80,7 +80,7 @@ def check(
         known = replace(loaded, problems=tuple(p for p in loaded.problems if p.kind != "quarantined"))
         proposals = infer_dependencies(loaded.catalog) if source_of_many in rules else ()
         findings = list(lint(known, rules=rules, taxonomy=taxonomy, proposals=proposals))
-        findings.extend(findings_of(loaded.changes))
+        findings.extend(replace(one, message=options.runnable(one.message)) for one in findings_of(loaded.changes))
         if loaded.policy:
             findings.extend(loaded.policy.findings(loaded.catalog, loaded.of_resources.catalog))
         if rdf:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -16,7 +18,7 @@ import click
 from click.core import ParameterSource
 
 from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
-from callsheet.graphs.errors import SettingsError
+from callsheet.graphs.errors import CallsheetError, SettingsError
 from callsheet.graphs.text.hidden import shown
 from callsheet.orchestrator.run.process.environment import Environment
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector, SelectSettings
 
 INTERRUPTED = 130  # exit status
+_NAMED_COMMAND = re.compile(r"`(callsheet (?:approve|index|sign-in|sync|trust)\b[^`\n]*)`")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -61,9 +64,22 @@ class CatalogOptions:
         if ask_trust(loaded, yes=self.yes):
             loaded = read(known=True)
         if tell:
-            _report_problems(loaded, named)
-        _report_age(loaded)
+            self._report_problems(loaded, named)
+        self._report_age(loaded)
         return loaded
+
+    def runnable(self, text: str) -> str:
+        """Returns a text in which each command in backticks has the catalogs of this command, so that it runs.
+
+        Whatever names a command need not know where its catalog is, and must not tell the users of a server.
+        """
+        catalogs = [word for name in self.catalogs or Environment().catalog for word in ("--catalog", name)]
+
+        def completed(match: re.Match[str]) -> str:
+            command = match[1].removesuffix(" --catalog ...")
+            return f"`{command}`" if "--catalog" in command or not catalogs else f"`{command} {shlex.join(catalogs)}`"
+
+        return _NAMED_COMMAND.sub(completed, text)
 
     def reader(self) -> Callable[..., Loaded]:
         """Loads the catalogs without asking for consent, with ``anew`` and the like of ``load``; for any thread."""
@@ -72,6 +88,37 @@ class CatalogOptions:
         named = catalogs_of(self.catalogs)
         policy = policy_of(self.policy)
         return partial(load, *named, yes=self.yes, pins=self.pins, policy=policy)
+
+    def again(self, *words: str, without: Collection[str]) -> str:
+        """Returns the command that runs now, as it is typed: with these words, and all of its options but these."""
+        context = click.get_current_context()
+        parts = [*context.command_path.split(), *words]
+        for option in context.command.params:
+            name = option.name or ""
+            given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+            if isinstance(option, click.Option) and given and name not in without:
+                parts += _as_typed(option, context.params[name])
+        if not self.catalogs:
+            parts += [word for name in Environment().catalog for word in ("--catalog", name)]
+        return shlex.join(parts)
+
+    def _report_problems(self, loaded: Loaded, named: tuple[str, ...]) -> None:
+        if not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
+            click.echo(f"{', '.join(map(shown, named))}: it is empty, or everything in it is disabled", err=True)
+        for problem in loaded.problems:
+            down = problem.agent in loaded.down and problem.kind in SERVER_TROUBLE
+            click.echo(f"{'down' if down else problem.word}: {shown(self.runnable(str(problem)))}", err=True)
+
+    def _report_age(self, loaded: Loaded) -> None:
+        """Reports listings whose servers were not asked again, if one is older than an hour."""
+        if not loaded.remembered:
+            return
+        oldest = datetime.fromisoformat(min(loaded.remembered.values()))
+        hours = (datetime.now(UTC) - oldest) / timedelta(hours=1)
+        if hours >= 1:
+            told = f"{len(loaded.remembered)} of the servers were not asked again"
+            told += f": their listings are up to {hours:.0f} h old (`callsheet sync` asks them)"
+            click.echo(self.runnable(told), err=True)
 
     def retriever(self, loaded: Loaded, **more: Any) -> AgentGraphRetriever:
         """Returns a retriever over the catalog; shows a progress bar while texts are embedded."""
@@ -98,27 +145,6 @@ class CatalogOptions:
         if loaded.policy:
             selector = selector.within(loaded.policy.view(selector.catalog, User()))
         return selector, changes, factory.place
-
-
-def _report_problems(loaded: Loaded, named: tuple[str, ...]) -> None:
-    if not (loaded.catalog.agents or loaded.catalog.skills or loaded.problems):
-        click.echo(f"{', '.join(map(shown, named))}: it is empty, or everything in it is disabled", err=True)
-    for problem in loaded.problems:
-        down = problem.agent in loaded.down and problem.kind in SERVER_TROUBLE
-        click.echo(f"{'down' if down else problem.word}: {shown(str(problem))}", err=True)
-
-
-def _report_age(loaded: Loaded) -> None:
-    """Reports listings whose servers were not asked again, if one is older than an hour."""
-    if not loaded.remembered:
-        return
-    oldest = datetime.fromisoformat(min(loaded.remembered.values()))
-    hours = (datetime.now(UTC) - oldest) / timedelta(hours=1)
-    if hours >= 1:
-        told = (
-            f"{len(loaded.remembered)} of the servers were not asked again: their listings are up to {hours:.0f} h old"
-        )
-        click.echo(f"{told} (`callsheet sync` asks them)", err=True)
 
 
 def catalogs_of(given: tuple[str, ...]) -> tuple[str, ...]:
@@ -150,6 +176,13 @@ def save(file: Path, text: str) -> None:
         replace_bytes(file, text.encode("utf-8", "replace"), mode=0o666)
     except OSError as error:
         raise click.BadParameter(f"{file} cannot be written: {error.strerror}", param_hint="--output") from error
+
+
+def _as_typed(option: click.Option, value: Any) -> list[str]:
+    if option.is_flag:
+        return [(option.opts if value else option.secondary_opts)[-1]]
+    values = value if option.multiple else (value,)
+    return [word for one in values for word in (option.opts[-1], str(one))]
 
 
 def refuse_before(context: click.Context, command: str) -> None:
@@ -278,8 +311,14 @@ def catalog_options(command: Command) -> Command:
 
     @wraps(command)
     def with_options(**values: Any) -> Any:
-        own = {name: values.pop(name) for name in names & values.keys()}
-        return command(options=CatalogOptions(**own), **values)
+        options = CatalogOptions(**{name: values.pop(name) for name in names & values.keys()})
+        try:
+            return command(options=options, **values)
+        except CallsheetError as error:
+            told = options.runnable(str(error))
+            if told == str(error):
+                raise
+            raise SettingsError(told) from error
 
     decorated: Any = _loading(with_options)
     return decorated  # type: ignore[no-any-return]

@@ -135,7 +135,7 @@ class Ranker:
 
     def rank(self, query: str, settings: SelectSettings) -> Ranked:
         """Ranks all agents and tools for a query, except those of ``settings.without``."""
-        units = units_of(query, implied=settings.implied)
+        units = units_of(query, clauses=settings.clauses, implied=settings.implied)
         if settings.search != "scores":
             return self._searched(query, units[:1], settings.search, settings)
         matches = self._matches(query, units)

@@ -55,11 +55,14 @@ class Unit:
     span: Span | None = None
 
 
-def units_of(query: str, *, implied: bool = True) -> tuple[Unit, ...]:
+def units_of(query: str, *, clauses: bool = True, implied: bool = True) -> tuple[Unit, ...]:
     """Returns the whole query, then its clauses if there are several, then the implied steps."""
-    clauses = [Unit(query[a:b].strip(), "clause", span=(a, b)) for a, b in clause_spans(query)]
-    steps = [Unit(IMPLIED[name], "implied", _IMPLIED_WEIGHT) for name in implied_steps(query)] if implied else []
-    return (Unit(query, "query", span=(0, len(query))), *clauses, *steps)
+    units = [Unit(query, "query", span=(0, len(query)))]
+    if clauses:
+        units += [Unit(query[a:b].strip(), "clause", span=(a, b)) for a, b in clause_spans(query)]
+    if implied:
+        units += [Unit(IMPLIED[name], "implied", _IMPLIED_WEIGHT) for name in implied_steps(query)]
+    return tuple(units)
 
 
 def implied_steps(query: str) -> list[str]:
@@ -111,6 +114,7 @@ class SelectSettings:
         context: Weight of an agent's score for its tools.
         temperature: T of the shares, in score: the lower it is, the more the best candidate of each unit counts.
         candidates: Maximum number of candidates per unit.
+        clauses: Whether each clause of the query counts beside the whole.
         implied: Whether paths, URLs and relative dates count as implied steps.
         tool_dependency: Share of its use that a tool passes on to a tool that it depends on.
         parameter_dependency: The same for a tool that returns the value of a parameter.
@@ -159,6 +163,7 @@ class SelectSettings:
     context: float = 0.2
     temperature: float = 0.04
     candidates: int = 30
+    clauses: bool = True
     implied: bool = True
     tool_dependency: float = 0.8
     parameter_dependency: float = 0.95

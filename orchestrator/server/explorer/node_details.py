@@ -267,8 +267,8 @@ def _calls(visible: VisibleCatalog, tool: str) -> str:
     assured = visible.registry.assurance(tool)
     if not assured.callable:
         return "none: it is known from a manifest only"
-    why = assured.why("ask")
-    return f"need approval: {why}" if why else "need no approval"
+    refusal = assured.refusal("ask")
+    return f"need approval: {refusal}" if refusal else "need no approval"
 
 
 def _schema(value: Mapping[str, Any] | None) -> str:

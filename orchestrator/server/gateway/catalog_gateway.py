@@ -10,33 +10,25 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NotRequired, cast
+from typing import Any
 
-from langchain.agents.middleware import ToolCallRequest
-from langchain_core.messages import ToolCall, ToolMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
-from langgraph.types import Command
-from typing_extensions import TypedDict
+from langchain_core.messages import ToolMessage
 
-from callsheet.agents import ApprovalPolicy, BoundTool, Supervision, ToolRegistry, supervised
+from callsheet.agents import ApprovalPolicy, ToolRegistry
 from callsheet.agents.approval.call_record import open_calls_told
-from callsheet.agents.approval.supervised_call import examined
 from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
 from callsheet.agents.servers.session_pool import LATE
 from callsheet.graphs import Catalog, Loaded, SettingsError, Tool, UnknownNameError, User, shown
 from callsheet.graphs.catalog.names import named_tools
 from callsheet.graphs.errors import near_ids
-from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
 from callsheet.orchestrator.run.run_metrics import select_measured
+from callsheet.orchestrator.run.single_calls import AskPerson, SingleCalls
 from callsheet.retrievers import AgentGraphRetriever, Selection
 from callsheet.retrievers.catalog_tools import tool_in_full, tool_line
 from callsheet.retrievers.roster import Roster, found_lines, list_tools, roster
@@ -75,7 +67,6 @@ class Waiting:
 
 
 Answer = ToolMessage | Waiting
-AskPerson = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class CatalogResources:
@@ -215,21 +206,6 @@ class QuestionRelay:
         return waiting
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """What no checkpoint can hold."""
-
-    supervised: Callable[[], Awaitable[Any]]
-
-
-class _State(TypedDict):
-    answer: NotRequired[Any]
-
-
-async def _call(state: _State, runtime: Runtime[_Call]) -> dict[str, Any]:
-    return {"answer": await runtime.context.supervised()}
-
-
 class Gateway:
     """A catalog as three operations, for many callers at once; ``relay`` has the calls that wait for a person."""
 
@@ -241,14 +217,8 @@ class Gateway:
     ) -> None:
         self._retriever = retriever
         self.registry = registry
-        self._approval: ApprovalPolicy = approval
         self.relay = QuestionRelay()
-        self._saver = InMemorySaver()
-        workflow = StateGraph(_State, context_schema=_Call)
-        workflow.add_node("call", _call)
-        workflow.add_edge(START, "call")
-        workflow.add_edge("call", END)
-        self._app = workflow.compile(checkpointer=self._saver, name="gateway")
+        self._calls = SingleCalls(approval)
         self.resources = CatalogResources(registry, retriever)
         self._sync = CatalogSync(retriever, registry)
         self._until = time.monotonic() + LATE
@@ -330,41 +300,9 @@ class Gateway:
             why = registry.refused([tool_id], caller.user).get(tool_id, "")
             raise UnknownNameError(f"tool {tool_id!r} cannot be called: {why}")
         (bound,) = registry.bind([tool_id], caller.session, user=caller.user).values()
-        secrets = registry.secrets.of(caller.session)
-        standing = StandingApprovals.of(registry.loaded.label, caller.user.id)
-        ledger = self._ledger(caller)
-        supervision = Supervision("", self._approval, registry, secrets, notice=False, standing=standing, ledger=ledger)
-        call = partial(self._supervised, bound, arguments, supervision)
+        supervision = self._calls.supervision(registry, caller.session, caller.user)
+        call = partial(self._calls.call, bound, arguments, supervision)
         return await self.relay.run(call, bound.agent, caller.user, asks=caller.asks)
-
-    async def _supervised(
-        self, bound: BoundTool, arguments: Mapping[str, Any], supervision: Supervision, ask: AskPerson
-    ) -> ToolMessage:
-        """Returns the answer of a tool, by the path of a worker's calls; a call that needs nobody is sent at once."""
-
-        async def send(request: ToolCallRequest) -> ToolMessage:
-            answer: ToolMessage = await bound.ainvoke(request.tool_call)
-            return answer
-
-        thread = f"mcp-{uuid.uuid4().hex}"
-        call = ToolCall(name=bound.name, args=dict(arguments), id=thread, type="tool_call")
-        # There is no agent whose state and runtime a tool could ask for.
-        request = ToolCallRequest(tool_call=call, tool=bound, state={}, runtime=None)  # type: ignore[arg-type]
-        if not await (await examined(request, bound, supervision, send)).asks(arguments):
-            return cast("ToolMessage", await supervised(request, bound, supervision, send))
-        config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        given: Any = {}
-        context = _Call(partial(supervised, request, bound, supervision, send))
-        try:
-            while True:
-                state = await self._app.ainvoke(given, config, context=context)
-                asked = state.get("__interrupt__")
-                if not asked:
-                    answer: ToolMessage = state["answer"]
-                    return answer
-                given = Command(resume=await ask(asked[0].value))
-        finally:
-            self._saver.delete_thread(thread)
 
     async def close(self, session: str) -> None:
         """Ends the sessions with the servers behind one session."""

@@ -69,7 +69,7 @@ _TITLES = {
 }
 _NOBODY = (
     "It needs the approval of a person, and this client cannot ask one (it does not support elicitation). Nothing was "
-    "sent. To allow this tool for good, a person runs `callsheet trust allow {}`{}"
+    "sent. To allow this tool for good, a person runs `{}`{}"
 )
 _INSTRUCTIONS = (
     "{tools} of {agents}, behind three tools. Choose by name, or search with find_tools by what is to be done; read "
@@ -290,7 +290,7 @@ class GatewayServer:
                     asked = types.ElicitRequest(params=form_of(answer))
                     return _Asked(input_requests={_APPROVAL: asked}, request_state=answer.id)
                 try:
-                    reply = await _elicited(answer, context, caller)
+                    reply = await _elicited(answer, context, caller, self._gateway.registry.loaded.label)
                 except BaseException:  # nobody can be asked, the client has gone, or it called the request off
                     relay.drop(answer.id, caller.user)
                     raise
@@ -321,14 +321,14 @@ def _roster_text(seen: Roster) -> str:
     return f"{_ALL_NAMES if seen.whole else _ALL_AGENTS}\n{seen.text}"
 
 
-async def _elicited(waiting: Waiting, context: Context, caller: Caller) -> types.ElicitResult | None:
+async def _elicited(waiting: Waiting, context: Context, caller: Caller, label: str) -> types.ElicitResult | None:
     """Returns the result of a question's form, from a client of the older protocol; None if it needs no person.
 
     Raises:
         SettingsError: The call needs approval, and the client cannot ask.
     """
     if not can_ask(context.session.client_capabilities):
-        why = refused_answer(waiting, caller.user)
+        why = refused_answer(waiting, caller.user, label)
         if why:
             raise SettingsError(why)
         return None
@@ -375,18 +375,22 @@ def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
     return able is not None and (able.form is not None or able.url is None)
 
 
-def refused_answer(waiting: Waiting, user: User) -> str:
+def refused_answer(waiting: Waiting, user: User, label: str) -> str:
     """Returns why a call is not made if the client cannot ask.
 
-    Empty for a question that has an answer without a person.
+    Empty for a question that has an answer without a person. ``label`` is that of the catalog, which only the user of
+    this machine is told.
     """
     asked = waiting.question
     if asked["type"] != "tool_approval":
         return ""
-    words = [asked["tool"], *(["--user", user.id] if user.id else [])]
-    claimed = "not trusted" in asked["why"]  # trust changes nothing for a tool that makes no claim
-    trust = f", or `callsheet trust allow {shlex.quote(asked['agent'])}` to believe its server" if claimed else ""
-    return f"{asked['tool']}: {asked['why']} {_NOBODY.format(shlex.join(words), trust)}"
+    catalogs = [word for name in label.splitlines() for word in ("--catalog", name)]
+    allow = ["callsheet", "trust", "allow"]
+    agent = [*allow, asked["agent"], *([] if user.id else catalogs)]
+    tool = [*allow, asked["tool"], *(["--user", user.id] if user.id else catalogs)]
+    # Trust changes nothing for a tool that makes no claim.
+    trust = f", or `{shlex.join(agent)}` to believe its server" if "not trusted" in asked["why"] else ""
+    return f"{asked['tool']}: {asked['why']} {_NOBODY.format(shlex.join(tool), trust)}"
 
 
 def decision(waiting: Waiting, answer: object) -> dict[str, Any]:

@@ -110,9 +110,9 @@ def _checked_answers(visible: VisibleCatalog, state: StateSnapshot | None, given
     shown = [view for name in given.answers for view in question_views(visible, name, waiting[name])]
     if any(question["text"] == WITHHELD for question in shown):
         raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
-    trouble = inexact(given.answers)
-    if trouble:
-        raise RefusedError(f"the answer cannot be used: {trouble}")
+    refusal = inexact(given.answers)
+    if refusal:
+        raise RefusedError(f"the answer cannot be used: {refusal}")
     return {name: with_values(waiting[name], answer) for name, answer in given.answers.items()}
 
 

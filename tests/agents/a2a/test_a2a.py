@@ -144,7 +144,7 @@ async def test_a_person_is_asked_first_unless_somebody_said_otherwise(url: str, 
     assert approval.value["type"] == "tool_approval"
     assert heard == []
     sure = ToolRegistry.from_catalog(load({"clerk": A2AAgent(url, approval="never")}))
-    assert sure.assurance("clerk/run").why("ask") == ""
+    assert sure.assurance("clerk/run").refusal("ask") is None
     assert not sure.assurance("clerk/run").repeatable
 
 
@@ -411,12 +411,12 @@ async def test_an_address_is_an_agent_by_the_name_and_with_the_terms_of_its_entr
         loaded = load(entry(tmp_path, url, callsheet=terms), yes=True)
         agent = loaded.catalog.agent("clerk")
         assert (agent.name, agent.description) == ("The Clerk", "Files forms.")
-        assert ToolRegistry.from_catalog(loaded).assurance("clerk/run").why("ask") == ""
+        assert ToolRegistry.from_catalog(loaded).assurance("clerk/run").refusal("ask") is None
         for options, harm in ({"allow": ["run"]}, "change"), ({"reads": ["run"]}, "none"):
             assured = ToolRegistry.from_catalog(load(entry(tmp_path, url, callsheet=options), yes=True)).assurance(
                 "clerk/run"
             )
-            assert (assured.why("ask"), assured.harm) == ("", harm)
+            assert (assured.refusal("ask"), assured.harm) == (None, harm)
         assert (await called(loaded)).text == "filed"
         (request,) = requests(sent)
         assert request["params"]["message"]["parts"] == [{"text": "file a form"}]

@@ -139,11 +139,11 @@ def test_a_tool_may_be_allowed_or_called_harmless_by_name_in_the_catalog() -> No
     allowed, other, look = (assurance_of(Tool(agent="files", name=name), server, trusted=False) for name in names)
     # Whoever allows a tool does not say that its order or a second call does not matter.
     assert (allowed.harm, allowed.repeatable, look.harm, look.repeatable) == ("change", False, "none", True)
-    assert (look.why("ask"), look.confirm) == ("", "")
+    assert (look.refusal("ask"), look.confirmation) == (None, None)
     assert "known to only read: look" in str(starts_of({"files": server}))
-    assert (allowed.allowed, allowed.why("ask")) == (True, "")
-    assert allowed.why("always") == ""
-    assert (other.allowed, bool(other.why("ask"))) == (False, True)
+    assert (allowed.allowed, allowed.refusal("ask")) == (True, None)
+    assert allowed.refusal("always") is None
+    assert (other.allowed, bool(other.refusal("ask"))) == (False, True)
     assert "called without asking: write_file" in str(starts_of({"files": server}))
 
 

@@ -67,10 +67,10 @@ def root(tmp_path: Path) -> Path:
 )
 def test_paths_stay_in_the_folders_that_a_server_may_use(root: Path, args: dict[str, Any], refused: bool) -> None:
     filled = {name: v.format(root=root) if isinstance(v, str) else v for name, v in args.items()}
-    said = outside([str(root)], of(), filled, folder=str(root))
-    assert bool(said) is refused
-    assert not said or "Nothing was sent: give a place in them" in said
-    assert outside([], of(), filled) == ""
+    refusal = outside([str(root)], of(), filled, folder=str(root))
+    assert bool(refusal) is refused
+    assert not refusal or "Nothing was sent: give a place in them" in refusal.reason
+    assert outside([], of(), filled) is None
 
 
 def test_a_parameter_may_be_called_a_path_by_its_format(root: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_relative_path_may_start_at_a_root_too(root: Path) -> None:
     ],
 )
 def test_a_path_that_is_inside_in_every_form_is_sent(root: Path, text: str) -> None:
-    assert outside([str(root)], of(), {"path": text.format(root=root)}, folder=str(root)) == ""
+    assert outside([str(root)], of(), {"path": text.format(root=root)}, folder=str(root)) is None
 
 
 def test_harmless_texts_are_all_sent(root: Path) -> None:

@@ -171,8 +171,8 @@ def test_a_template_does_not_read_what_the_policy_hides(policy: Any, user: str, 
     simple, reserved = catalog.tools["a/template:x://{name}"], catalog.tools["a/template:x:{+name}"]
     ways = [(simple, name), (reserved, f"//{name}"), (reserved, f"//%{ord(name[0]):x}{name[1:]}")]
     loaded = Loaded(catalog, policy=policy)
-    whys = [hidden_resource(tool, {"name": value}, loaded, User(user)) for tool, value in ways]
-    assert ["does not allow" in why for why in whys] == [hidden] * 3
+    refusals = [hidden_resource(tool, {"name": value}, loaded, User(user)) for tool, value in ways]
+    assert ["does not allow" in str(refusal) for refusal in refusals] == [hidden] * 3
 
 
 def test_a_malformed_entry_is_left_out_and_reported() -> None:

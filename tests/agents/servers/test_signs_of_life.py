@@ -18,8 +18,9 @@ from mcp.types import INTERNAL_ERROR, URL_ELICITATION_REQUIRED
 from callsheet.agents.calls.call_context import PROGRESS, Limits, within
 from callsheet.agents.calls.tool_result import Outcome, failed_outcome, outcome_of, text_of
 from callsheet.agents.safety.secrets import Redaction
+from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.faults import Faults
-from callsheet.agents.servers.session_pool import Circuits, SessionPool
+from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.allowance import Allowance
 from callsheet.agents.servers.transport.messages import parse_message
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
@@ -187,7 +188,7 @@ async def test_the_data_of_an_error_is_in_the_fault(code: int, data: Any, kind: 
     assert says in str(fault)
     circuits = Circuits(Limits(failures=1, pause=10))
     circuits.told("a", failed_outcome("a", "t", fault.kind, str(fault), fault.effect))
-    assert bool(circuits.barred("a")) is (kind == "protocol")
+    assert bool(circuits.refusal("a")) is (kind == "protocol")
 
 
 async def test_secrets_and_length_of_an_errors_data_are_bounded_too() -> None:

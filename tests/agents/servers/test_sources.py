@@ -231,15 +231,15 @@ async def test_its_tools_work_in_a_folder_beside_the_catalog(
     args = {"file_path": "a.txt"}
     text = await bound.ainvoke(args) if asynchronous else bound.invoke(args)
     assert text == "The race begins at nine."
-    assert registry.assurance("files/read_file").why("ask") == ""
+    assert registry.assurance("files/read_file").refusal("ask") is None
     assert registry.assurance("files/read_file").allowed
-    assert "may change something" in registry.assurance("files/write_file").why("ask")
+    assert "may change something" in str(registry.assurance("files/write_file").refusal("ask"))
 
 
 def test_what_a_catalog_says_of_approval_holds_for_all_its_tools(written: Written) -> None:
     registry = ToolRegistry.from_catalog(load(written(files=entry(callsheet={"approval": "never"})), yes=True))
-    assert registry.assurance("files/write_file").why("ask") == ""
-    assert registry.assurance("files/write_file").why("always")
+    assert registry.assurance("files/write_file").refusal("ask") is None
+    assert registry.assurance("files/write_file").refusal("always")
 
 
 def test_its_definitions_are_pinned(written: Written, tmp_path: Path) -> None:

@@ -17,11 +17,13 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from callsheet.agents.calls.call_context import Limits
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.tool_result import KeptResults, Outcome, failed_outcome, outcome_of
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers import in_process
+from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.faults import Faults
-from callsheet.agents.servers.session_pool import Circuits, SessionPool
+from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs import SettingsError
 from servers import Servers
 
@@ -81,8 +83,8 @@ async def test_who_has_the_last_word_may_refuse_when_the_server_was_listed(pool:
     heard: list[str] = []
     pool.watch(lambda agent_id, server, listing, user: heard.extend(entry["name"] for entry in listing.tools))
 
-    def permit() -> str:
-        return "it is not what it was" if heard == ["work"] else ""
+    def permit() -> Refusal | None:
+        return Refusal("it is not what it was") if heard == ["work"] else None
 
     outcome = await pool.call("run", "a", servers.stdio("ok"), "work", {}, permit=permit)
     assert (outcome.kind, outcome.effect) == ("refused", "none")
@@ -96,7 +98,7 @@ async def test_arguments_that_a_tool_refuses_are_no_failure_of_its_server(code: 
     assert (fault.kind, fault.effect) == (kind, "reported")
     circuits = Circuits(Limits(failures=1, pause=10))
     circuits.told("a", failed_outcome("a", "t", fault.kind, str(fault), fault.effect))
-    assert bool(circuits.barred("a")) is (kind == "protocol")
+    assert bool(circuits.refusal("a")) is (kind == "protocol")
 
 
 def test_a_circuit_opens_for_a_pause_and_closes_with_an_answer() -> None:
@@ -104,20 +106,20 @@ def test_a_circuit_opens_for_a_pause_and_closes_with_an_answer() -> None:
     circuits = Circuits(Limits(failures=2, pause=10), clock=lambda: now)
     bad, good = failed_outcome("a", "t", "crash", "gone", "unknown"), Outcome(text="fine")
     circuits.told("a", bad)
-    assert circuits.barred("a") == ""
+    assert circuits.refusal("a") is None
     circuits.told("a", failed_outcome("a", "t", "refused", "no"))
     circuits.told("a", bad)
-    assert "not called for another 10 s after 2 failures in a row" in circuits.barred("a")
+    assert "not called for another 10 s after 2 failures in a row" in str(circuits.refusal("a"))
     assert "gone" in circuits.open()["a"]
     now = 11.0
-    assert circuits.barred("a") == ""
+    assert circuits.refusal("a") is None
     circuits.told("a", bad)
-    assert circuits.barred("a") != ""
+    assert circuits.refusal("a") is not None
     now = 22.0
-    assert circuits.barred("a") == ""
+    assert circuits.refusal("a") is None
     circuits.told("a", good)
     circuits.told("a", bad)
-    assert circuits.barred("a") == ""
+    assert circuits.refusal("a") is None
     assert not circuits.open()
 
 

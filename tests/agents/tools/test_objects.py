@@ -129,11 +129,11 @@ def test_the_author_of_an_app_says_whether_a_person_is_asked() -> None:
     third = listening().with_config(metadata={"callsheet/approval": "always"})
     loaded = load({"clerk": sure, "other": listening(), "third": third})
     registry = ToolRegistry.from_catalog(loaded)
-    assert registry.assurance("clerk/run").why("ask") == ""
-    assert registry.assurance("other/run").why("ask") == ""
-    assert "before every call" in registry.assurance("third/run").why("ask")
+    assert registry.assurance("clerk/run").refusal("ask") is None
+    assert registry.assurance("other/run").refusal("ask") is None
+    assert "before every call" in str(registry.assurance("third/run").refusal("ask"))
     of_others = ToolRegistry.from_catalog(outside({"other": listening()}))
-    assert "may change something" in of_others.assurance("other/run").why("ask")
+    assert "may change something" in str(of_others.assurance("other/run").refusal("ask"))
 
 
 @pytest.mark.parametrize(

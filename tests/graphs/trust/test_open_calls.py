@@ -101,8 +101,8 @@ def test_only_an_open_call_can_be_settled(ledger: CallLedger) -> None:
 
 
 def test_the_command_names_the_catalog_for_the_user_of_this_machine_only() -> None:
-    assert CallLedger("/a b/x.json").how_to_settle("1").endswith("settle 1 done|not-done --catalog '/a b/x.json'`")
-    assert CallLedger("/a b/x.json", "anna").how_to_settle("1") == "`callsheet trust settle 1 done|not-done`"
+    assert CallLedger("/a b/x.json").how_to_settle("1").endswith("settle 1 done --catalog '/a b/x.json'` (or not-done)")
+    assert CallLedger("/a b/x.json", "anna").how_to_settle("1") == "`callsheet trust settle 1 done` (or not-done)"
     assert 'CallLedger("", None).settle("1"' in CallLedger("", None).how_to_settle("1")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,8 +11,10 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
-from callsheet.agents.approval.program_review import ProgramReview
+from callsheet.agents import Assurance
 from callsheet.agents.calls.review import decision_on, each_call, flat
+from callsheet.agents.registry import tool_registry
+from callsheet.graphs import Tool
 from scripted_model import ended
 
 RATE = "look up the rate of USD"
@@ -105,7 +108,13 @@ def test_calls_that_a_person_refuses_together_are_not_sent(asking: Any, shop: An
 @pytest.fixture
 def noting(asking: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a program until it asks; rates are known to be harmless, notes are not. Returns the app and the state."""
-    monkeypatch.setattr(ProgramReview, "reads", lambda _, tool: tool == "bank/exchange_rate")
+    real = tool_registry.assurance_of
+
+    def of_the_bank(tool: Tool, *args: Any, **more: Any) -> Assurance:
+        known = real(tool, *args, **more)
+        return replace(known, harm="none") if tool.id == "bank/exchange_rate" else known
+
+    monkeypatch.setattr(tool_registry, "assurance_of", of_the_bank)
 
     def begin(code: str) -> tuple[Any, Any]:
         app = asking(code, allow=("bank/exchange_rate",))

@@ -13,6 +13,7 @@ from langgraph.types import Command, interrupt
 
 from callsheet import CallsheetTools, Settings, create_ask_app, create_supervisor
 from callsheet.agents.approval.supervised_call import SupervisedCall
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import flat
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference
 from callsheet.graphs import load
@@ -163,9 +164,12 @@ def test_an_answer_to_a_call_that_is_gone_approves_no_other(shop: Any, monkeypat
     )
     (first,) = agent.invoke({"messages": [HumanMessage(NOTE)]}, THREAD)["__interrupt__"]
     assert first.value["tool"] == "notebook/write_note"
-    refused, write = SupervisedCall.refused, "notebook/write_note"
-    gone = lambda case, args: case.rejected("it is gone") if case.bound.id == write else refused(case, args)  # noqa: E731
-    monkeypatch.setattr(SupervisedCall, "refused", gone)
+    refusal = SupervisedCall.refusal
+
+    def gone(case: SupervisedCall) -> Refusal | None:
+        return Refusal("it is gone") if case.bound.id == "notebook/write_note" else refusal(case)
+
+    monkeypatch.setattr(SupervisedCall, "refusal", gone)
     (second,) = agent.invoke(Command(resume={"type": "approve"}), THREAD)["__interrupt__"]
     assert (second.value["tool"], shop.called) == ("notebook/delete_note", [])
     assert "was for another question" in second.value["problem"]

@@ -51,8 +51,8 @@ def asked(args: Mapping[str, Any]) -> dict[str, Any]:
 def read(page: PageCards, value: Any, other: Any) -> None:
     args, edited = {"x": value}, {"x": other}
     for one in (args, edited):
-        if reason := inexact(one):
-            event(reason)
+        if refusal := inexact(one):
+            event(refusal.reason)
             return
     view = asked(args)
     shown, whole = view["shown"], view["args"]

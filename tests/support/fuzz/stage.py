@@ -18,6 +18,7 @@ from typing import Any, get_args
 from hypothesis import currently_in_test_context, target
 
 from callsheet.agents import Limits, ToolRegistry
+from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.tool_result import KeptResults, Kind
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
@@ -97,7 +98,8 @@ class Stage:
         """Has the session take a listing; why it did not, as a sort of trouble, or empty."""
         self.puppet.pages, self.listing = pages, None
         await asyncio.to_thread(self.puppet.announce)
-        nothing = await self.pool.call("fuzz", "puppet", self.puppet.config, "none", {}, permit=lambda: "only listed")
+        refusal, config = Refusal("only listed"), self.puppet.config
+        nothing = await self.pool.call("fuzz", "puppet", config, "none", {}, permit=lambda: refusal)
         return "" if nothing.error.endswith("only listed") else nothing.kind
 
     def accept(self, policy: Policy | Path | None = None) -> Loaded:
@@ -138,11 +140,10 @@ class Stage:
                 task.cancel()  # one that failed has no part in the next
 
     async def _calls(self, count: int) -> list[float]:
-        def permit() -> str:
+        def permit() -> None:
             now = time.thread_time()
             self.gaps.append(now - self._loop_time)
             self._loop_time = now
-            return ""
 
         spent = []
         for _ in range(count):

@@ -72,7 +72,7 @@ def test_people_read_it_too(sync: Sync) -> None:
     assert "2 agents, 2 tools, 1 down: 0 added, 0 updated, 0 removed" in said
     _, said, _ = sync("hints")
     assert "~ a/work" in said
-    assert "not used until you review them: a/work, a/write (callsheet approve)" in said
+    assert "not used until you review them: a/work, a/write (`callsheet approve --catalog" in said
 
 
 def test_nothing_that_answers_is_a_negative_answer(sync: Sync, config: Path) -> None:

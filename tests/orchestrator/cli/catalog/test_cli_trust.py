@@ -39,7 +39,8 @@ def trust(cli: Any, fleet: Fleet) -> Any:
 
 
 def reason(fleet: Fleet, tool: str, catalog: str = "") -> str:
-    return ToolRegistry.from_catalog(load(catalog or fleet.config, yes=True)).assurance(tool).why("ask")
+    refusal = ToolRegistry.from_catalog(load(catalog or fleet.config, yes=True)).assurance(tool).refusal("ask")
+    return refusal.reason if refusal else ""
 
 
 def test_a_tool_is_allowed_listed_and_revoked(trust: Any, fleet: Fleet) -> None:

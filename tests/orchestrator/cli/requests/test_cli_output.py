@@ -215,13 +215,16 @@ def test_a_question_that_is_not_answered_leaves_the_request_undone(
     assert "a question was not answered: Which city? (Oslo, Rome)" in " ".join(said.split())
 
 
-def test_ctrl_c_at_a_question_keeps_it_for_later(ask: Ask, model: DecidingModel, terminal: Callable[..., None]) -> None:
+def test_ctrl_c_at_a_question_prints_the_command_that_goes_on(
+    ask: Ask, model: DecidingModel, terminal: Callable[..., None], capsys: Any
+) -> None:
     terminal(None)
     status, _, err = ask(*ASKING)
     assert status == 130
-    assert err.endswith("\ncontinue with: callsheet ask --resume --thread t, with the same options\n\ninterrupted\n")
+    again = err.partition("continue with: ")[2].partition("\n")[0]
+    assert again.startswith("callsheet ask --resume --thread t --model fake:model --catalog ")
     terminal("1")
-    status, out, _ = ask("--resume", "--model", "fake:model", *MAIL)
+    status, out, _ = run(capsys, *again.split()[1:])
     assert (status, "noon in Oslo" in out) == (0, True)
 
 

@@ -140,7 +140,8 @@ def test_where_nobody_can_be_asked_the_run_stops_and_says_how_to_go_on(post: Pos
     assert said["steps"][0]["tools"][0] == "orders/order_status"
     assert "wants to call orders/order_status" in said["steps"][0]["error"]
     assert said["waiting"][0]["action_requests"][0]["args"] == {"order_id": "ORD-551"}
-    assert said["answer"].endswith(f"callsheet ask --resume --thread {said['thread']}, with the same options")
+    again = f"callsheet ask --resume --thread {said['thread']} --approval always -k 3"
+    assert said["answer"].endswith(f"Continue with: {again} --catalog post_of_the_tests:agents")
 
 
 def test_a_run_that_waits_goes_on_and_does_nothing_again_when_it_is_done(post: Post) -> None:

@@ -154,12 +154,11 @@ async def test_an_answer_that_is_none_asks_again(desk: Desk, mode: str) -> None:
 async def test_a_client_that_cannot_ask_gets_the_way_to_allow_the_tool_for_good(desk: Desk, mode: str) -> None:
     written = await desk.call("works/write", mode, text="hello")
     assert written.is_error
-    assert "Nothing was sent. To allow this tool for good, a person runs `callsheet trust allow works/write`" in said(
-        written
-    )
-    assert "allow works`" not in said(written)  # its server makes no claim that could be believed
-    assert desk.log == []
     loaded = desk.gateway.registry.loaded
+    allow = f"callsheet trust allow works/write --catalog {loaded.label}"
+    assert f"Nothing was sent. To allow this tool for good, a person runs `{allow}`" in said(written)
+    assert "allow works " not in said(written)  # its server makes no claim that could be believed
+    assert desk.log == []
     standing, tool = StandingApprovals.of(loaded.label), loaded.catalog.tool("works/write")
     assert standing is not None
     standing.add(tool, loaded.pin(tool))

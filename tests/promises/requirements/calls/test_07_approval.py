@@ -12,7 +12,8 @@ from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import ToolRegistry
-from callsheet.agents.approval import supervised_call
+from callsheet.agents.approval import call_app
+from callsheet.agents.registry.checked_call import call_digest
 from callsheet.graphs import Policy, load
 from scripted_model import ScriptedModel, calls
 
@@ -96,7 +97,7 @@ async def test_an_approval_is_bound_to_server_tool_definition_and_arguments(flee
         registry = ToolRegistry.from_catalog(
             load(fleet.config, yes=True, pins=str(fleet.folder / f"{len(hashes)}.json"))
         )
-        hashes.add(supervised_call.fingerprint(f"{name}/repair", registry.pin(f"{name}/repair"), args))
+        hashes.add(call_digest(f"{name}/repair", registry.pin(f"{name}/repair"), args))
     assert len(hashes) == 4
 
 
@@ -130,7 +131,7 @@ async def test_an_approval_expires(fleet: Any, tool: Any, monkeypatch: pytest.Mo
     state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
     (question,) = asked(state)
     clock = iter([1_000.0, 10_000.0, *(20_000.0 + n for n in range(1_000))])
-    monkeypatch.setattr(supervised_call, "time", SimpleNamespace(time=lambda: next(clock)))
+    monkeypatch.setattr(call_app, "time", SimpleNamespace(time=lambda: next(clock)))
     state = await app.ainvoke(Command(resume={question.id: {"type": "approve"}}), THREAD)
     assert fleet.calls("a") == []
     (again,) = asked(state)

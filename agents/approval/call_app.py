@@ -1,0 +1,351 @@
+"""Makes a call: asks for approval if it needs one, sends it, and settles an unknown outcome.
+
+Each call that may need approval, or must not be sent twice, runs as a small app inside the worker's tool node. Each
+checkpoint is written before the next node starts, whatever the durability of the run. So a decision is stored before
+anything is sent, and a call that was running when the program died is recognised.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from typing import Any, NotRequired, cast
+
+from langchain.agents.middleware import ToolCallRequest
+from langchain_core.messages import ToolMessage
+from langgraph.config import get_config
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import get_runtime
+from langgraph.types import StateSnapshot
+from typing_extensions import TypedDict
+
+from callsheet.agents.approval.call_events import call_events
+from callsheet.agents.approval.call_record import CallPlace
+from callsheet.agents.approval.questions import MOST_WRONG
+from callsheet.agents.approval.supervised_call import PROGRAM_ASKS, Answer, Send, SupervisedCall
+from callsheet.agents.approval.supervision import Supervision
+from callsheet.agents.calls.call_context import within
+from callsheet.agents.calls.refusal import Refusal
+from callsheet.agents.calls.review import TOOK_EFFECT, AnswerError, Decision
+from callsheet.agents.calls.run_claim import checkpointer, sole_run
+from callsheet.agents.calls.tool_result import artifact_of
+from callsheet.agents.registry.binding import BoundTool
+from callsheet.agents.registry.checked_call import CHECKED, Approval
+from callsheet.agents.safety.secrets import LostSecretError
+from callsheet.graphs.errors import SettingsError
+from callsheet.graphs.trust.open_calls import OpenCall, Verdict
+
+_CUT_OFF = "it was running when the program stopped or the run was rolled back; whether it took effect is unknown"
+# Seconds for which an approval is valid; a tool that interrupts by itself may wait for longer.
+_GOOD_FOR = 600.0
+NO_CHECKPOINTER = (
+    "some tools need approval before a call, and approval needs a checkpointer. Compile the workflow with one, "
+    "compile(checkpointer=InMemorySaver()); on a LangGraph server, run it in a thread. Or allow the tools by name, "
+    'Settings(allow=("agent/tool",)), or turn approval off, Settings(approval="never")'
+)
+
+
+class CallState(TypedDict):
+    """State of a call.
+
+    Attributes:
+        why: Why it needs approval; None if it needs none.
+        approved: The ``digest`` of the call that was approved, at ``when`` (in seconds since the epoch).
+        problem: What was wrong with the last answer.
+        unknown: What is known about a call with unknown outcome; None for others.
+        open_call: The id of its entry among the open calls; ``sent``: whether it is this very call.
+        wrong: Number of answers in a row that were none.
+    """
+
+    args: dict[str, Any]
+    why: str | None
+    approved: str | None
+    when: float
+    problem: str | None
+    unknown: str | None
+    wrong: NotRequired[int]
+    kind: NotRequired[str]
+    open_call: NotRequired[str | None]
+    sent: NotRequired[bool]
+    answer: NotRequired[Any]
+
+
+_Update = dict[str, Any]
+
+
+async def _ask(state: CallState) -> _Update:
+    """Asks a person, if the call needs approval and has none."""
+    case = get_runtime(SupervisedCall).context
+    checked = await case.check(state["args"])
+    why = state["why"]
+    refusal = case.refusal()
+    if refusal:
+        return {"answer": case.refused(refusal)}
+    if state["approved"] and state["approved"] == checked.digest:
+        return {"when": state["when"]}  # a person has seen this call among those of its program
+    if not why:
+        return {"approved": checked.digest, "when": time.time()}
+    record = case.record()
+    match await record.earlier():
+        case ToolMessage() as answer:
+            return {"answer": answer}
+        case OpenCall() as earlier:
+            return _unknown(record.repeats(earlier), earlier.id, sent=False)
+    try:
+        decision = case.ask("tool_approval", why, state["problem"])
+        if decision.always:
+            await case.remember()
+    except (AnswerError, LostSecretError) as error:
+        wrong = state.get("wrong", 0) + 1
+        if wrong < MOST_WRONG:
+            return {"problem": str(error), "wrong": wrong}
+        return {"answer": case.rejected(f"it was asked about {wrong} times, and not answered ({error})")}
+    return {"wrong": 0, **await _decided(decision, case)}
+
+
+async def _decided(decision: Decision, case: SupervisedCall) -> _Update:
+    """Returns what becomes of a call by a person's decision."""
+    match decision.type:
+        case "approve":
+            return {"approved": case.checked.digest, "when": time.time(), "problem": None}
+        case "edit":
+            args = case.edited(decision.args or {})
+            await case.check(args)
+            needed = case.needs_approval()
+            # Asks again in any case; without a new reason, with the old one.
+            return {"args": args, "problem": None, **({"why": needed.reason} if needed else {})}
+        case "reject":
+            return {"answer": case.rejected_by(decision)}
+        case "respond":
+            return {"answer": case.said(decision.message, kind="", effect="none", error=False)}
+
+
+async def _send(state: CallState) -> _Update:
+    """Sends an approved call, unless it was sent before."""
+    case = get_runtime(SupervisedCall).context
+    args = state["args"]
+    checked = await case.check(args)
+    if case.cut_off:
+        case.cut_off = False
+        said = case.said(f"{case.named}: {_CUT_OFF}", kind="crash", effect="unknown")
+        return _unknown(said, await case.record().own())
+    if state["why"]:
+        if state["approved"] != checked.digest or time.time() - state["when"] > _GOOD_FOR:
+            return {"approved": None, "problem": "the approval is too old, or the tool's definition has changed since"}
+        case.checked = replace(checked, approval=Approval(checked.digest, state["when"]))
+    answer = await _sent(case)
+    if isinstance(answer, OpenCall):
+        return _unknown(case.record().repeats(answer), answer.id, sent=False)
+    if isinstance(answer, ToolMessage):
+        if args != case.request.tool_call["args"]:
+            answer = _edited(answer, args, notice=case.supervision.notice)
+        if answer.status == "error" and artifact_of(answer).get("effect") == "unknown" and not case.repeatable:
+            return _unknown(answer, await case.record().own())
+    return {"answer": answer, "unknown": None}
+
+
+async def _sent(case: SupervisedCall) -> Answer | OpenCall:
+    """Sends a call as it was checked, and records it before, until its outcome is known.
+
+    Returns the answer; or, if nothing was sent, an earlier call like it whose outcome is unknown.
+    """
+    checked = case.checked
+    request = case.request
+    request = request.override(tool_call={**request.tool_call, "args": dict(checked.arguments)})
+    record = case.record()
+    entry = await record.begin()
+    if isinstance(entry, OpenCall | ToolMessage):
+        return entry
+    async with record.under_way(entry):
+        if case.claim is not None and not case.repeatable:
+            await case.claim.note_sent()
+        with within(CHECKED, checked), _events(case, request) as finished:
+            answer = finished(await case.send(request))
+    await record.end(entry, answer)
+    return answer
+
+
+def _events(case: SupervisedCall, request: ToolCallRequest) -> AbstractContextManager[Callable[[Answer], Answer]]:
+    """Tells the stream of a call, if the stream is told of calls."""
+    return call_events(request, case.supervision.step_id) if case.events else nullcontext(_unchanged)
+
+
+def _unchanged(answer: Answer) -> Answer:
+    return answer
+
+
+def _unknown(answer: ToolMessage, entry_id: str | None, *, sent: bool = True) -> _Update:
+    """Returns the state of a call with an unknown outcome.
+
+    ``entry_id`` is that of its entry among the open calls, or None; ``sent``: it is this very call.
+    """
+    about = {"kind": answer.artifact["kind"], "problem": None, "open_call": entry_id, "sent": sent}
+    return {"unknown": answer.text, **about}
+
+
+async def _settle(state: CallState) -> _Update:
+    """Asks a person, if there is one; otherwise the call has failed, and is not repeated."""
+    case = get_runtime(SupervisedCall).context
+    entry = state.get("open_call") or None
+    await case.check(state["args"])
+    record = case.record()
+    unknown = state["unknown"] or ""
+    said = await record.verdict(entry)
+    if said == "not-done":
+        return {"unknown": None, "approved": None, "problem": None, "wrong": 0}
+    left = case.said(unknown, kind=state.get("kind", "crash"), effect="unknown")
+    if said is None and case.supervision.policy == "never":
+        return {"answer": record.left_open(left, entry), "unknown": None}
+    try:
+        decision = _verdict(case, state, said)
+    except (AnswerError, LostSecretError) as error:
+        wrong = state.get("wrong", 0) + 1
+        if wrong < MOST_WRONG:
+            return {"problem": str(error), "wrong": wrong}
+        decision = Decision(type="reject")
+    if decision.type != "reject":
+        await record.settled(entry)
+    match decision.type:
+        case "edit":
+            approved = case.checked.digest
+            args = case.edited(decision.args or {})
+            again = {"args": args, "unknown": None, "problem": None, "wrong": 0, "why": state["why"] or unknown}
+            # With other arguments it is another call, which is shown before it is sent.
+            is_same = (await case.check(args)).digest == approved
+            return {**again, "approved": approved if is_same else None, "when": time.time()}
+        case "respond":
+            return {"answer": case.said(decision.message, kind="", effect="reported", error=False), "unknown": None}
+        case _:
+            return {"answer": record.left_open(left, entry), "unknown": None}
+
+
+def _verdict(case: SupervisedCall, state: CallState, said: Verdict | None) -> Decision:
+    """Returns what became of a call, by the command that settles it or by the answer to the question.
+
+    Raises as ``ask``.
+    """
+    if said == "done":
+        return Decision(type="respond", message=TOOK_EFFECT)
+    more = {"open_call": state.get("open_call") or None, "sent": state.get("sent", True)}
+    return case.ask("unknown_outcome", state["unknown"] or "", state["problem"], **more)
+
+
+def _next(state: CallState) -> str:
+    """To the question on an unknown outcome, to the end with an answer, to the server with an approval, or to ask."""
+    if state["unknown"]:
+        return "settle"
+    if "answer" in state:
+        return END
+    return "send" if state["approved"] else "ask"
+
+
+def _call_app() -> Any:
+    call = StateGraph(CallState, context_schema=SupervisedCall)
+    call.add_node("ask", _ask)
+    call.add_node("send", _send)
+    call.add_node("settle", _settle)
+    call.add_edge(START, "ask")
+    for node in ("ask", "send", "settle"):
+        call.add_conditional_edges(node, _next, ["ask", "send", "settle", END])
+    return call.compile(name="call")
+
+
+CALL = _call_app()
+
+
+def _edited(answer: ToolMessage, args: dict[str, Any], *, notice: bool) -> ToolMessage:
+    content = answer.content
+    if notice and isinstance(content, str):
+        content = f"{content}\n\n(A person changed the arguments of this call to {args} before it was made.)"
+    return answer.model_copy(update={"content": content, "artifact": {**artifact_of(answer), "args": args}})
+
+
+def check_answerable(supervision: Supervision) -> None:
+    """Checks that the questions of a run can be answered, before it begins; with ``never``, none are expected.
+
+    Raises:
+        SettingsError: A call may need approval, and there is no checkpointer.
+    """
+    registry = supervision.registry
+    if checkpointer() is not None:
+        return
+    for tool_id in registry.catalog.tools:
+        assured = registry.assurance(tool_id)
+        needed: Refusal | None = None
+        if supervision.policy != "never" or assured.rule == "always":
+            needed = assured.refusal(supervision.policy)
+        if supervision.reviews.get(tool_id):
+            needed = PROGRAM_ASKS
+        if assured.callable and needed and not supervision.allows(tool_id, assured):
+            raise SettingsError(f"{NO_CHECKPOINTER}. One of these tools is {tool_id}: {needed}")
+
+
+async def examine_call(
+    request: ToolCallRequest, bound: BoundTool, supervision: Supervision, send: Send, *, events: bool = False
+) -> SupervisedCall:
+    """Checks a call, and reads what a person has said of its tool.
+
+    Args:
+        request: The call, within the conversation.
+        bound: Its tool.
+        supervision: How the calls of the step are supervised.
+        send: Sends the call.
+        events: Whether the custom stream is told of the call.
+    """
+    args = bound.form.own(request.tool_call["args"])
+    request = request.override(tool_call={**request.tool_call, "args": args})
+    # In a thread: validation may take a second.
+    checked = await asyncio.to_thread(supervision.registry.check, bound, args, supervision.secrets)
+    place = CallPlace.here(request.tool_call["id"] or "")
+    case = SupervisedCall(request, bound, supervision, send, checked, place=place, events=events)
+    if case.needs_approval():  # a call that needs nobody reads no file
+        case.allowed = await asyncio.to_thread(supervision.allows, bound.id, checked.assurance)
+    return case
+
+
+async def make_call(case: SupervisedCall, *, approval: Approval | None = None) -> Answer:
+    """Returns the answer of one call, after approval if it needs one; or a message that says why it was not sent.
+
+    ``approval`` is one that a person has given before, which counts if it is of exactly this call.
+
+    Raises:
+        GraphInterrupt: A person is asked.
+        ConcurrentRunError: Another run of the thread works on the same step.
+    """
+    inexact = case.checked.inexact
+    if inexact:  # it would be shown in one way, and sent in another
+        return case.said(f"{case.named}: the arguments were not sent: {inexact}", kind="refused", effect="none")
+    needed = case.needs_approval()
+    saver = checkpointer()
+    if saver is None and needed:
+        return case.said(NO_CHECKPOINTER, kind="refused", effect="none")
+    if saver is None or (not needed and case.repeatable and not (await CALL.aget_state(get_config())).values):
+        answer = await _sent(case)
+        if isinstance(answer, OpenCall):
+            return case.record().left_open(case.record().repeats(answer), answer.id)
+        return answer
+    async with sole_run(saver, case.request.tool_call["id"] or "") as case.claim:
+        before = await CALL.aget_state(get_config())
+        if not before.next and "answer" in before.values:
+            return cast("Answer", before.values["answer"])
+        _take_up(case, before)
+        why = needed.reason if needed else None
+        args = dict(case.checked.arguments)
+        given = CallState(args=args, why=why, approved=None, when=0.0, problem=None, unknown=None)
+        if approval is not None:
+            given |= {"approved": approval.digest, "when": approval.when}
+        done = await CALL.ainvoke(given, context=case, durability="sync")
+        return cast("Answer", done["answer"])
+
+
+def _take_up(case: SupervisedCall, before: StateSnapshot) -> None:
+    """Notes what an earlier run of the call has left: its question, or that it was sent without an answer."""
+    waiting = [found.value for task in before.tasks for found in task.interrupts]
+    marks = [value["hash"] for value in waiting if isinstance(value, dict) and isinstance(value.get("hash"), str)]
+    case.asked = marks[0] if marks else None
+    not_sent = before.next == ("ask",) or not before.values
+    rolled_back = not_sent and case.claim is not None and case.claim.sent_before
+    case.cut_off = ((before.next == ("send",) and not waiting) or rolled_back) and not case.repeatable

@@ -1,0 +1,55 @@
+"""Events of calls on the custom stream: started, progress, finished."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from langchain.agents.middleware import ToolCallRequest
+from langchain_core.messages import ToolMessage
+from langgraph.config import get_stream_writer
+from langgraph.types import Command
+
+from callsheet.agents.calls.call_context import PROGRESS, within
+from callsheet.agents.calls.tool_result import artifact_of
+from callsheet.agents.registry.binding import BoundTool
+from callsheet.graphs.text.hidden import shown
+
+Answer = ToolMessage | Command[Any]
+
+
+@contextmanager
+def call_events(request: ToolCallRequest, step_id: str) -> Iterator[Callable[[Answer], Answer]]:
+    """Writes ``tool_started`` when a call is sent in this block, and its ``progress``.
+
+    Yields a function that takes the answer, writes ``tool_finished``, and returns the answer with the time of the call.
+    """
+    write = get_stream_writer()
+    call = request.tool_call
+    tool = request.tool
+    about = {"step_id": step_id, "call_id": call["id"], "tool": call["name"]}
+    if isinstance(tool, BoundTool):
+        about |= {"tool": tool.id, "agent": tool.agent}
+    began = time.time()
+    write({"event": "tool_started", **about, "args": call["args"], "began": began})
+    outer = PROGRESS.get()
+
+    async def report(done: float, total: float | None, text: str | None) -> None:
+        write({"event": "progress", **about, "progress": done, "total": total, "text": shown(text or "")})
+        if outer is not None:
+            await outer(done, total, text)
+
+    def finished(answer: Answer) -> Answer:
+        if not isinstance(answer, ToolMessage):
+            write({"event": "tool_finished", **about, "status": "success"})
+            return answer
+        artifact = artifact_of(answer)
+        outcome: dict[str, Any] = {"status": answer.status, "output": answer.text}
+        outcome |= {key: artifact[key] for key in ("seconds", "kind", "effect") if key in artifact}
+        write({"event": "tool_finished", **about, **outcome})
+        return answer.model_copy(update={"artifact": {**artifact, "began": began}})
+
+    with within(PROGRESS, report):
+        yield finished

@@ -1,0 +1,21 @@
+"""Why a call must not be sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a call must not be sent, in words for a model and a person.
+
+    Whatever examines a call returns a ``Refusal``, or None if the call may be sent.
+
+    Attributes:
+        reason: The reason, as a sentence or as the part of one that follows the names of agent and tool.
+    """
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason

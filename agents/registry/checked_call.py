@@ -1,0 +1,63 @@
+"""A call that has been checked: the one value that is shown to a person, approved, recorded and sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from callsheet.agents.calls.refusal import Refusal
+from callsheet.agents.registry.assurance import Assurance
+from callsheet.agents.safety.arguments import Fit, FitTo
+from callsheet.graphs.trust.pins import digest
+
+
+class Approval(NamedTuple):
+    """A person's approval: the ``digest`` of the call that it is for, and when it was given, in seconds since 1970."""
+
+    digest: str
+    when: float
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCall:
+    """A call of a tool, checked once, before anybody is asked about it, and looked at again only before it is sent.
+
+    Attributes:
+        tool_id: Id of the tool.
+        arguments: Its arguments by the tool's own names; placeholders stand for secrets.
+        assurance: What is known about the tool.
+        pin: Digest of the tool's definition.
+        digest: What an approval is bound to: ``call_digest`` of tool, definition and arguments.
+        open_digest: By what an open call is recognised in a later run: SHA-256 of tool and arguments, without secrets
+            and definition. Empty for a call that may be repeated, of which no record is made.
+        fit: Whether the arguments fit the tool's schema.
+        fit_to: Validates the arguments, with their secrets; the result is cached as long as the schema is the same.
+        inexact: Why the arguments cannot be stored and sent as they are; then nothing else of them was checked.
+        approval: A person's approval of this call; None if nobody was asked.
+    """
+
+    tool_id: str
+    arguments: Mapping[str, Any]
+    assurance: Assurance
+    pin: str
+    digest: str
+    open_digest: str
+    fit: Fit
+    fit_to: FitTo = field(repr=False)
+    inexact: Refusal | None = None
+    approval: Approval | None = None
+
+    def is_of(self, tool_id: str, arguments: Mapping[str, Any]) -> bool:
+        """Returns whether this is a call of a tool with exactly these arguments: 1 is neither 1.0 nor true."""
+        return self.tool_id == tool_id and repr(self.arguments) == repr(arguments)
+
+
+CHECKED: ContextVar[CheckedCall | None] = ContextVar("callsheet_checked_call", default=None)
+"""The call that is being sent; None for a call that nobody has checked before."""
+
+
+def call_digest(tool_id: str, pin: str, arguments: Mapping[str, Any]) -> str:
+    """Returns SHA-256 of what an approval covers: the tool, its definition, and the arguments."""
+    return digest([tool_id, pin, arguments])
