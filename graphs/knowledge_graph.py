@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeAlias, cast
 import networkx as nx
 
 from callsheet.graphs.capabilities.taxonomy import Capability, shipped_capabilities
-from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Skill
+from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Provenance, Skill
 from callsheet.graphs.errors import lookup
 
 KnowledgeGraph: TypeAlias = "nx.MultiDiGraph[Any]"
@@ -196,6 +196,7 @@ def strongest(
     *,
     listing: float = 1.0,
     proposed: float = 0.0,
+    inferred: bool = True,
 ) -> tuple[tuple[Reached, float], ...]:
     """Returns the dependencies of one tool with the weights of their strongest paths.
 
@@ -221,6 +222,7 @@ def strongest(
         weights: Weight of an edge by its kind, at most 1, so that cycles never increase a weight.
         listing: Factor for each dependency listed earlier: authors list important ones first.
         proposed: Factor for dependencies that no person wrote or accepted; 0 leaves them out.
+        inferred: Whether those count that are only inferred; those that were observed in runs do in any case.
     """
 
     @cache
@@ -229,7 +231,7 @@ def strongest(
         places: dict[str, int] = {}
         result = defaultdict[str, list[tuple[float, float, float]]](list)
         for edge, worth in _worths(needs(graph, tool), proposed):
-            if worth:
+            if worth and (inferred or edge.provenance is not Provenance.PROPOSED):
                 place = places.setdefault(edge.tool, len(places))
                 result[edge.tool].append((worth, weights[edge.kind], listing**place))
         return result

@@ -6,7 +6,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -68,6 +68,7 @@ from callsheet.orchestrator.state import (
     with_defaults,
 )
 from callsheet.orchestrator.step import StepNodes
+from callsheet.orchestrator.step_selection import StepSelection
 from callsheet.retrievers import AgentGraphRetriever
 
 
@@ -164,16 +165,16 @@ class Nodes:
     def retrieve(self, state: State) -> dict[str, Any]:
         """Selects agents and tools for each step of the wave; the workers' selections are made side by side."""
         wave = self._wave(state)
-        selections: dict[str, dict[str, Any]] = {}
+        selections: dict[str, StepSelection] = {}
         spent: dict[str, Any] = {}
         with ContextThreadPoolExecutor() as pool:
             for picked in pool.map(self.steps.retrieve, wave):
                 selections |= picked
-        for step_id, selection in selections.items():
-            judged = selection.get("decision")
+        for step_id, picked_for_step in selections.items():
+            judged = picked_for_step.selection.decision
             if judged:
-                spent[f"decision {step_id} {len(state['waves'])}"] = Usage(calls=1, **judged).model_dump()
-        return {"selections": selections, "spent": spent}
+                spent[f"decision {step_id} {len(state['waves'])}"] = Usage(calls=1, **asdict(judged)).model_dump()
+        return {"selections": {name: one.to_dict() for name, one in selections.items()}, "spent": spent}
 
     def send(self, state: State) -> list[Send]:
         """Returns the workers of the wave."""

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
+    from callsheet.orchestrator.step_selection import StepSelection
+
 RunEvent = Mapping[str, Any]
 """An event with its name as ``event``, and its fields."""
 MODES = ("custom", "messages")
@@ -132,24 +134,21 @@ def _seconds(begun: float | None, at: str | None) -> float | None:
     return round(max(0.0, datetime.fromisoformat(at).timestamp() - begun), 3)
 
 
-def pick_notes(selection: Mapping[str, Any], *, explain: bool = False) -> list[tuple[str, str]]:
+def pick_notes(picked: StepSelection, *, explain: bool = False) -> list[tuple[str, str]]:
     """Returns what a person should know of a selection beside its tools: the kind of each note, and its text.
 
     Kinds are ``warning`` (agents that are left out or did not answer, a decision model that failed, nothing that
     fits), ``skill``, and, if it is to ``explain`` everything, ``decision``.
     """
-    notes = [("warning", f"without {agent}: {why}") for agent, why in selection.get("left_out", {}).items()]
-    for agent, since in selection.get("down", {}).items():
+    notes = [("warning", f"without {agent}: {why}") for agent, why in picked.left_out.items()]
+    for agent, since in picked.down.items():
         notes.append(("warning", f"{agent} did not answer when last asked; its tools are as of {since}"))
-    decision = selection.get("decision")
-    if decision and (decision["error"] or explain):
-        from callsheet.retrievers import DecisionReport
-
-        notes.append(("warning" if decision["error"] else "decision", f"judged: {DecisionReport(**decision).summary}"))
-    if selection.get("verdict") == "nothing_fits":
+    decision = picked.selection.decision
+    if decision and (decision.error or explain):
+        notes.append(("warning" if decision.error else "decision", f"judged: {decision.summary}"))
+    if picked.selection.verdict == "nothing_fits" and not picked.error:
         notes.append(("warning", "nothing in the catalog fits"))
-    skills = selection.get("skills", ())
-    return [*notes, *(("skill", f"skill {skill['id']}, score {skill['score']:.2f}") for skill in skills)]
+    return [*notes, *(("skill", f"skill {skill.id}, score {skill.score:.2f}") for skill in picked.selection.skills)]
 
 
 def progress_text(event: RunEvent) -> str:

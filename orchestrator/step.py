@@ -15,7 +15,6 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.config import get_stream_writer
 from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END
-from pydantic import TypeAdapter
 
 from callsheet.agents import (
     ApprovalPolicy,
@@ -40,6 +39,7 @@ from callsheet.agents.approval.questions import (
 from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.token_usage import usage_of
 from callsheet.agents.servers.in_process import TOOL_MODEL, ToolModel
+from callsheet.agents.work.argument_sources import argument_sources
 from callsheet.agents.work.context import surroundings
 from callsheet.agents.work.open_arguments import siblings
 from callsheet.agents.work.step_results import step_results
@@ -52,6 +52,7 @@ from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.run_context import RunConfiguration, call_ledger, caller
 from callsheet.orchestrator.run.run_metrics import count_result, count_selections, select_measured
 from callsheet.orchestrator.state import StepState, continue_result, step_result
+from callsheet.orchestrator.step_selection import StepSelection
 from callsheet.retrievers import AgentGraphRetriever, Selection, StepNeed, explain_tool
 from callsheet.retrievers.catalog_tools import agent_line
 from callsheet.retrievers.index.embedding import first_tokens
@@ -64,7 +65,6 @@ _UNFIT = (
 )
 _NOT_GIVEN = "The plan also names these tools, which you do not have; need_tool adds what you name:"
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
-_SELECTION = TypeAdapter(Selection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +81,8 @@ class StepNodes:
     def _configuration(self, state: StepState) -> RunConfiguration:
         return self.configuration.of(state.get("preferences", {}))
 
-    def retrieve(self, state: StepState) -> dict[str, dict[str, Any]]:
-        """The selections for the steps of a worker, as plain values by step, without agents that fail repeatedly.
+    def retrieve(self, state: StepState) -> dict[str, StepSelection]:
+        """Returns the selections for the steps of a worker, by step, without agents that fail repeatedly.
 
         If nothing could be retrieved, each has only ``error``.
         """
@@ -92,33 +92,33 @@ class StepNodes:
                 selections, left_out = self._selected(steps, state)
         except Exception as error:  # noqa: BLE001 an embedder may raise anything; the steps' results name it
             why = f"nothing could be retrieved: {_words(error)}"
-            return {step.id: {"error": why} for step in steps}
-        picked: dict[str, dict[str, Any]] = {}
+            return {step.id: StepSelection(Selection(step.text), error=why) for step in steps}
+        picked: dict[str, StepSelection] = {}
         for step, selection in zip(steps, selections, strict=True):
-            picked[step.id] = self._told(step, selection, left_out, state)
+            picked[step.id] = self._streamed(step, selection, left_out, state)
         return picked
 
-    def _told(self, step: Step, selection: Selection, left_out: Mapping[str, str], state: StepState) -> dict[str, Any]:
-        """A selection as plain values, which the stream gets too, with what is known of agents that do not answer."""
-        picked = selection.to_dict()
+    def _streamed(
+        self, step: Step, selection: Selection, left_out: Mapping[str, str], state: StepState
+    ) -> StepSelection:
+        """Streams a selection, with what is known of agents that do not answer, and returns it."""
         down = self.registry.loaded.down
-        if left_out:
-            picked["left_out"] = dict(left_out)
-        failing = {agent.id: down[agent.id] for agent in selection.agents if down.get(agent.id)}
-        if failing:
-            picked["down"] = failing
-        lacking = _not_given(step, selection)
-        if lacking:
-            picked["not_given"] = lacking
         tools = [tool.id for tool in selection.tools]
+        picked = StepSelection(
+            selection,
+            left_out=left_out,
+            down={agent.id: down[agent.id] for agent in selection.agents if down.get(agent.id)},
+            not_given=_not_given(step, selection),
+            # In the state too: the page also explains the picks of a run that has ended.
+            why={tool: explain_tool(tool, selection) for tool in tools},
+        )
         budget = {
             "tools": len(tools),
             "schema_tokens": self.retriever.selector.tokens.count(tools),
             "schema_tokens_allowed": self._configuration(state).settings.schema_tokens,
         }
-        # In the state too: the page also explains the picks of a run that has ended.
-        picked["why"] = {tool: explain_tool(tool, selection) for tool in tools}
-        event = {"event": "picked", "step_id": step.id, "selection": picked, "why": picked["why"], "budget": budget}
+        plain = picked.to_dict()
+        event = {"event": "picked", "step_id": step.id, "selection": plain, "why": dict(picked.why), "budget": budget}
         get_stream_writer()(event)
         return picked
 
@@ -160,11 +160,11 @@ class StepNodes:
 
     async def _worked(self, steps: Sequence[Step], state: StepState, worker: Worker) -> StepResult:
         """Returns the result of the worker for all of its steps."""
-        picked = [state["picked"].get(step.id, {}) for step in steps]
+        picked = [StepSelection.from_dict(state["picked"].get(step.id)) for step in steps]
         for one in picked:
-            if "error" in one:
-                return step_result(steps[0], status="failed", error=one["error"])
-        selections = [_SELECTION.validate_python(one) for one in picked]
+            if one.error:
+                return step_result(steps[0], status="failed", error=one.error)
+        selections = [one.selection for one in picked]
         wanted = list(dict.fromkeys(tool.id for selection in selections for tool in selection.tools))
         agents = tuple(dict.fromkeys(agent.id for selection in selections for agent in selection.agents))
         await self.registry.pool.settled(state["run_id"], agents)
@@ -253,6 +253,7 @@ class StepNodes:
             _unfit(selections, catalog),
             _lacking(state),
             siblings(catalog, tools),
+            argument_sources(catalog, tools),
             open_calls_told(call_ledger(self.registry.loaded), tools),
         )
         return Brief(
@@ -349,9 +350,9 @@ def _steps(state: StepState) -> list[Step]:
 
 def _finished(whole: StepResult, state: StepState) -> dict[str, Any]:
     """Streams the results of a worker's steps, and returns them to the supervisor."""
-    picked = {name: one.get("agents", ()) for name, one in state["picked"].items()}
-    given = {name: [tool["id"] for agent in agents for tool in agent["tools"]] for name, agents in picked.items()}
-    selected = {name: [agent["id"] for agent in agents] for name, agents in picked.items()}
+    picked = {name: StepSelection.from_dict(value) for name, value in state["picked"].items()}
+    given = {name: one.tool_ids for name, one in picked.items()}
+    selected = {name: one.agent_ids for name, one in picked.items()}
     plain: dict[str, Any] = {}
     for result in step_results(whole, _steps(state), given, selected):
         count_result(result)
@@ -383,8 +384,8 @@ def _not_given(step: Step, selection: Selection) -> dict[str, str]:
 def _lacking(state: StepState) -> str:
     """For a worker, the tools that the plan has named and that it does not have; empty if there are none."""
     lacking: dict[str, str] = {}
-    for picked in state["picked"].values():
-        lacking |= picked.get("not_given", {})
+    for value in state["picked"].values():
+        lacking |= StepSelection.from_dict(value).not_given
     if not lacking:
         return ""
     return "\n".join([_NOT_GIVEN, *(f"- {name}: {why}" for name, why in lacking.items())])

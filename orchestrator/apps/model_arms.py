@@ -29,6 +29,7 @@ from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs import Loaded, SettingsError, Tool
 from callsheet.orchestrator.run.settings import Planning, Settings
 from callsheet.orchestrator.state import ChatInput, ChatOutput, State
+from callsheet.orchestrator.step_selection import StepSelection
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
 
@@ -213,8 +214,7 @@ def _offered(selections: Iterable[Record], results: Sequence[Record]) -> tuple[s
     """Returns the ids of all tools that workers had: those selected, and those that they asked for."""
     ids: dict[str, None] = {}
     for selection in selections:
-        for agent in selection["agents"]:
-            ids.update(dict.fromkeys(tool["id"] for tool in agent["tools"]))
+        ids.update(dict.fromkeys(StepSelection.from_dict(selection).tool_ids))
     for result in results:
         ids.update(dict.fromkeys(result["tools"]))
     return tuple(ids)

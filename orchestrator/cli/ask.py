@@ -259,14 +259,16 @@ class RunResult:
         done = self.state.get("results", {}).get(step["id"])
         if done is not None:
             return {name: done[name] for name in _STEP_FIELDS}
-        agents = self.state.get("selections", {}).get(step["id"], {}).get("agents", [])
+        from callsheet.orchestrator.step_selection import StepSelection  # the run has imported it
+
+        picked = StepSelection.from_dict(self.state.get("selections", {}).get(step["id"]))
         values = (one.value for one in self.waiting if isinstance(one.value, Mapping))
         asked = [one for one in values if one.get("type") in _WAITS and one.get("step_id") == step["id"]]
         return {
             **{name: step[name] for name in ("id", "text")},
             "depends_on": list(step["depends_on"]),
-            "agents": [agent["id"] for agent in agents],
-            "tools": [tool["id"] for agent in agents for tool in agent["tools"]],
+            "agents": picked.agent_ids,
+            "tools": picked.tool_ids,
             "status": _WAITS[asked[0]["type"]] if asked else "waiting",
             "calls": [],
             "result": "",

@@ -355,12 +355,13 @@ class Show:
                 self._indented(f"{sign} {step}  {cut_line(event['texts'].get(step, ''), _WIDTH)}")
 
     def _picked(self, event: Mapping[str, Any]) -> None:
-        selection = event["selection"]
+        from callsheet.orchestrator.step_selection import StepSelection  # a run has imported it
+
+        picked = StepSelection.from_dict(event["selection"])
         step = event["step_id"]
-        notes = [(text, _NOTE_COLOURS[kind]) for kind, text in pick_notes(selection, explain=self._explain)]
+        notes = [(text, _NOTE_COLOURS[kind]) for kind, text in pick_notes(picked, explain=self._explain)]
         if self._explain:
-            tools = dict.fromkeys(tool["id"] for agent in selection["agents"] for tool in agent["tools"])
-            notes += [(f"{tool}  {event['why'][tool]}", "") for tool in tools]
+            notes += [(f"{tool}  {picked.why[tool]}", "") for tool in picked.tool_ids]
         else:
             self._why[step] = dict(event["why"])
         if notes:

@@ -1,6 +1,6 @@
+from .document_formats import FORMATS as FORMATS, LOADERS as LOADERS, DocumentFormat as DocumentFormat
 from .document_index import DocumentIndex as DocumentIndex, Indexed as Indexed
 from .document_reading import (
-    LOADERS as LOADERS,
     DocumentError as DocumentError,
     documents_in as documents_in,
     overview_of as overview_of,

@@ -200,10 +200,6 @@ class ChromaIndex:
         pages = (self._rows.vectors(ids[start : start + MOST_AT_ONCE]) for start in range(0, len(ids), MOST_AT_ONCE))
         return np.concatenate([products(page, vectors) for page in pages], axis=1)
 
-    def cosines(self, row: int, others: Sequence[int]) -> Vectors | None:
-        """Returns the cosines of a node with others, ``(len(others),)``; None if the vectors are not in memory."""
-        return None if self._vectors is None else _cosines(self._vectors[[row, *others]])
-
     def part(self, rows: Sequence[int]) -> Vectors | None:
         """Returns the vectors ``(m, d)`` of these nodes, which are compared in memory.
 
@@ -309,13 +305,6 @@ def _seal(rows: Sequence[str], array: memoryview) -> bytes:
     return digest.digest()
 
 
-def _cosines(vectors: Vectors) -> Vectors:
-    """Returns the cosines of the first vector with the others."""
-    lengths = np.linalg.norm(vectors, axis=1)
-    cosines: Vectors = vectors[1:] @ vectors[0] / (lengths[1:] * lengths[0])
-    return cosines
-
-
 def _changes(before: Iterable[str], added: Sequence[str], nodes: Sequence[Node]) -> Changes:
     """Counts the nodes that are new, have a new text, and are gone."""
     old = set(before)
@@ -413,14 +402,6 @@ class PartOfIndex:
     def sync(self, nodes: Sequence[Node], progress: Progress | None = None) -> Changes:
         """Changes nothing: only the whole index is updated."""
         return Changes()
-
-    def cosines(self, row: int, others: Sequence[int]) -> Vectors | None:
-        """Returns the cosines of a node with others, as in ``ChromaIndex``."""
-        if self._vectors is not None:
-            return _cosines(self._vectors[[row, *others]])
-        if not isinstance(self._whole, ChromaIndex):
-            return None
-        return self._whole.cosines(self._rows[row], self._rows[others].tolist())
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
         """Scores these rows, as in ``VectorIndex``."""

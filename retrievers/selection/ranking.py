@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -45,10 +44,17 @@ def _own_words(node: Node) -> frozenset[str]:
 
 
 def _strongest(
-    graph: KnowledgeGraph, tool: str, of_tool: float, of_parameter: float, listing: float, proposed: float
+    graph: KnowledgeGraph,
+    tool: str,
+    *,
+    of_tool: float,
+    of_parameter: float,
+    listing: float,
+    proposed: float,
+    inferred: bool,
 ) -> tuple[tuple[Reached, float], ...]:
     weights = {kind: of_tool if kind.startswith("tool") else of_parameter for kind in DependencyKind}
-    return strongest(graph, tool, weights, listing=listing, proposed=proposed)
+    return strongest(graph, tool, weights, listing=listing, proposed=proposed, inferred=inferred)
 
 
 def _node_scores(matches: Sequence[tuple[Scores, Matches]], weight: float) -> list[Scores]:
@@ -191,12 +197,16 @@ class Ranker:
         settings: SelectSettings,
         named: Collection[int],
     ) -> tuple[dict[int, float], dict[int, int], Collection[int]]:
-        """Returns the expected use of the tools, what each comes from, and the tools that come first of a shortlist."""
-        use, source = uses = self._tool_use(by_tool, general, weights, settings, named)
-        if not (settings.shortlist and use):
-            return use, source, use
-        reviewed = self._tool_use(by_tool, general, weights, replace(settings, proposed=0.0), named)
-        return scoring.shortlist_use(uses, reviewed, self._owners, settings.floor)
+        """Returns the expected use of the tools, what each comes from, and the tools that come first."""
+        found = self._tool_use(by_tool, general, weights, settings, named, inferred=False)
+        if not found[0]:
+            return {}, {}, ()
+        if settings.shortlist:
+            found = scoring.siblings_raised(found, self._owners)
+        if not settings.proposed:
+            return *found, found[0]
+        uses = self._tool_use(by_tool, general, weights, settings, named, inferred=True)
+        return scoring.found_first(uses, found, settings.floor)
 
     def _searched(self, query: str, units: tuple[Unit, ...], search: Search, settings: SelectSettings) -> Ranked:
         """The ranking by a search of the literature: of the tools, and of all nodes for ``agent_as_a_graph``."""
@@ -218,17 +228,18 @@ class Ranker:
         """Returns the link of a tool to the likely capabilities, .1 to 1; 1 if capabilities are not used."""
         return 1.0 if ranked.likely is None else self.capabilities.link(row, ranked.likely)
 
-    def cosines(self, row: int, others: Sequence[int]) -> Scores | None:
-        """Returns the cosines of a node with others, ``(len(others),)``; None if the index has no vectors in memory."""
-        of = getattr(self._vectors, "cosines", None)
-        return None if of is None else of(row, others)
-
-    def needs(self, row: int, settings: SelectSettings) -> tuple[tuple[Reached, float], ...]:
+    def needs(self, row: int, settings: SelectSettings, *, inferred: bool = True) -> tuple[tuple[Reached, float], ...]:
         """Returns the dependencies of a tool with the weights of their strongest paths, cached."""
         if row not in self._with_needs:
             return ()
-        passed = settings.tool_dependency, settings.parameter_dependency, settings.listing, settings.proposed
-        return self._strongest(self.nodes[row].id, *passed)
+        return self._strongest(
+            self.nodes[row].id,
+            of_tool=settings.tool_dependency,
+            of_parameter=settings.parameter_dependency,
+            listing=settings.listing,
+            proposed=settings.proposed,
+            inferred=inferred,
+        )
 
     def _matches(self, query: str, units: Sequence[Unit]) -> list[tuple[Scores, Matches]]:
         """Returns the cosines and the match by words of each unit.
@@ -314,6 +325,8 @@ class Ranker:
         weights: Sequence[float],
         settings: SelectSettings,
         named: Collection[int],
+        *,
+        inferred: bool,
     ) -> tuple[dict[int, float], dict[int, int]]:
         shares = []
         for scores in by_tool:
@@ -327,7 +340,7 @@ class Ranker:
             weights = [*weights, 1.0]
         candidates = {row for rows, _ in shares for row in rows.tolist()}
         closures = {
-            row: {self.row[reached.tool]: weight for reached, weight in self.needs(row, settings)}
+            row: {self.row[reached.tool]: weight for reached, weight in self.needs(row, settings, inferred=inferred)}
             for row in candidates & self._with_needs
         }
         return scoring.expected_use(shares, weights, closures)

@@ -186,35 +186,44 @@ def expected_use(
 
 SIBLING = 2.0
 """Factor for the expected use of a tool of the best tool's agent, for a shortlist."""
+FOUND = 0.0005
+"""Least share of the best tool's expected use with which a tool counts as found."""
+BEHIND_FOUND = 0.999
+"""The largest expected use of a tool that was not found, in the least of those that were."""
+Uses = tuple[dict[int, float], dict[int, int]]
+"""What ``expected_use`` returns."""
 
 
-def shortlist_use(
-    use: tuple[dict[int, float], dict[int, int]],
-    reviewed: tuple[dict[int, float], dict[int, int]],
-    owners: Rows,
-    floor: float,
-) -> tuple[dict[int, float], dict[int, int], set[int]]:
-    """The expected use for a shortlist: dependencies that nobody has reviewed count only for tools below the floor.
+def siblings_raised(found: Uses, owners: Rows) -> Uses:
+    """Returns the expected use for a shortlist, in which an agent rarely serves a request with one tool.
 
     ::
 
         E'(t) = min(E(best), SIBLING * E(t))  if t is another tool of the best tool's agent, otherwise E(t)
+    """
+    use, source = found
+    best = max(use, key=lambda row: use[row])
+    raised = {row: min(use[best], SIBLING * value) for row, value in use.items() if owners[row] == owners[best]}
+    return use | raised, source
 
-    where E counts only reviewed dependencies. A tool with ``E'(t) >= floor * E(best)`` comes first, with E'; the others
-    come behind, with their use by all dependencies. ``use`` and ``reviewed`` are those of ``expected_use``.
+
+def found_first(uses: Uses, found: Uses, floor: float = 0.0) -> tuple[dict[int, float], dict[int, int], set[int]]:
+    """Returns the expected use of each tool such that inferred dependencies take no place of what was found.
+
+    ``found`` counts no inferred dependencies, ``uses`` counts them. A tool was found if its use is at least ``FOUND``,
+    or the floor, of the best tool's: it comes first, with its use by ``found``. The others come behind, in the order of
+    their use by ``uses``, which is at most just below the least use of those that were found.
 
     Returns:
-        The uses and the sources by row, and the rows that come first.
+        The uses and the sources by row, in this order for equal uses, and the rows that come first.
     """
-    own, own_source = reviewed
-    best = max(own, key=lambda row: own[row])
-    own = {row: min(own[best], SIBLING * value) if owners[row] == owners[best] else value for row, value in own.items()}
-    first = {row for row, value in own.items() if value >= floor * own[best]}
-    return (
-        {**use[0], **{row: own[row] for row in first}},
-        {**use[1], **{row: own_source[row] for row in first}},
-        first,
-    )
+    use, source = found
+    bound = max(FOUND, floor) * max(use.values())
+    first = {row: value for row, value in use.items() if value >= bound}
+    most = BEHIND_FOUND * min(first.values())
+    rest = sorted((row for row in uses[0] if row not in first), key=lambda row: -uses[0][row])
+    behind = {row: min(uses[0][row], most) for row in rest}
+    return first | behind, uses[1] | {row: source[row] for row in first}, set(first)
 
 
 def ranks_of(scores: Scores, rows: Rows) -> list[int]:

@@ -119,8 +119,9 @@ class SelectSettings:
         tool_dependency: Share of its use that a tool passes on to a tool that it depends on.
         parameter_dependency: The same for a tool that returns the value of a parameter.
         listing: Factor for each dependency that the author lists earlier.
-        proposed: Factor for dependencies that are only proposed or observed, 0 to 1, times how likely they are used
-            (``graphs.strongest``); they never make a tool required.
+        proposed: Factor for dependencies that are only inferred or observed, 0 to 1, times how likely they are used
+            (``graphs.strongest``). They never make a tool required, and those that are only inferred come behind all
+            tools that the search finds (``scoring.found_first``).
         learned: Whether a tool whose calls failed more often comes after others that fit about equally.
         capability_weight: Value of a sure match of capabilities, in cosine; 0 ignores capabilities.
         capability_sure: Minimum confidence that a request asks for a capability, 0 to 1.
@@ -130,8 +131,8 @@ class SelectSettings:
             below ``cut / tools ** 2``: the smaller the budget, the higher the minimum. 0 fills the budget.
         floor: A tool is left out if its expected use is below this share of the best tool's; 0 fills the budget.
         shortlist: Whether the tools are for one model, which reads every schema. Then tools of the best tool's agent
-            come before others of about equal expected use (``scoring.shortlist_use``), dependencies that nobody has
-            reviewed come after all tools that the search finds, and agents without a taken tool are left out.
+            come before others of about equal expected use (``scoring.siblings_raised``), and agents without a taken
+            tool are left out.
         equip: Whether each agent, without a maximum each agent that the query names, gets at least its best tool, in
             the place of the weakest one of another agent; not if there are fewer than two places for each.
         fits: Minimum probability that something selected does what is asked; below it nothing fits, unless a general
@@ -141,8 +142,8 @@ class SelectSettings:
             time that it has.
         texts: What the index holds of an agent or a tool, when it is made: ``full``, or ``plain``, name and
             description, as in the papers.
-        search: How nodes are scored: ``scores``, or by the query alone ``dense``, ``bm25``, ``hybrid`` or
-            ``weighted_hybrid`` (``papers.first_search``), without all that ours adds.
+        search: How nodes are scored: ``scores`` is ours; the others are searches of the literature by the query alone
+            (``papers.first_search`` describes each).
         ranking: ``scores``, or ``agent_as_a_graph`` (the paper's type-weighted rank fusion). With another ``search`` or
             ``expansion`` than ours, ``scores`` puts agents in the order of their best tools.
         agent_weight, tool_weight, rrf_k: alpha of agents and of tools, and k of Eq. 3, for ``agent_as_a_graph``.

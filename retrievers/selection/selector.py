@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from itertools import compress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -36,9 +35,6 @@ from callsheet.retrievers.selection.scoring import tool_probability
 from callsheet.retrievers.selection.select_settings import SelectSettings
 
 _MAX_CUT = 10
-ALTERNATIVES = 2
-ALTERNATIVE = 0.7
-"""Number of tools of several agents that do the same, as five searches of the web; the least cosine of such tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,15 +358,9 @@ class Selector:
             self._offer(budget, agent, self.tool(ranked, (self.ranker.nodes[best[agent]].id,)), ranked)
 
     def repeated(self, tool: str, taken: Collection[str]) -> str:
-        """Returns why a tool adds nothing to those that are taken; empty if it does, or if the index has no vectors."""
+        """Returns why a tool adds nothing to those that are taken; empty if it does."""
         copied = self.tokens.copied(tool, taken)
-        if copied:
-            return f"it is the same tool as {copied}"
-        row, owner = self.ranker.row[tool], self._owner(self.ranker.row[tool])
-        others = {other: n for other in taken if self._owner(n := self.ranker.row[other]) != owner}
-        cosines = self.ranker.cosines(row, list(others.values())) if len(others) >= ALTERNATIVES else None
-        like = [] if cosines is None else list(compress(others, cosines >= ALTERNATIVE))
-        return f"{' and '.join(like[:ALTERNATIVES])} do the same" if len(like) >= ALTERNATIVES else ""
+        return f"it is the same tool as {copied}" if copied else ""
 
     def _too_weak(self, tool: PickedTool, ranked: Ranked, least: float) -> str:
         """Returns why a tool is too weak for the budget; empty if it is not."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.run_events import RunEvent, pick_notes, progress_text, values_of
 from callsheet.orchestrator.server.runs.question_views import WITHHELD, question_views
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, page_text, shown_line
+from callsheet.orchestrator.step_selection import StepSelection
 
 _OF_CALLS = ("tool_started", "progress", "tool_finished")
 
@@ -127,22 +129,23 @@ def _revision(visible: VisibleCatalog, event: RunEvent) -> Json:
 
 
 def _picked(visible: VisibleCatalog, event: RunEvent) -> Json:
-    selection = event["selection"]
-    known = {
-        **selection,
-        **{
-            name: {agent: told for agent, told in selection.get(name, {}).items() if visible.may_see(agent)}
-            for name in ("left_out", "down")
-        },
-        "skills": [one for one in selection.get("skills", ()) if visible.may_see(one["id"])],
-    }
-    tools = [tool for agent in selection.get("agents", ()) for tool in agent["tools"]]
-    why = event.get("why") or {}
+    picked = StepSelection.from_dict(event["selection"])
+    skills = tuple(skill for skill in picked.selection.skills if visible.may_see(skill.id))
+    known = replace(
+        picked,
+        selection=replace(picked.selection, skills=skills),
+        left_out=_of_seen_agents(picked.left_out, visible),
+        down=_of_seen_agents(picked.down, visible),
+    )
     return {
-        "tools": [{"tool": visible.link(tool["id"]), "why": _text(why.get(tool["id"]))} for tool in tools],
+        "tools": [{"tool": visible.link(tool), "why": _text(picked.why.get(tool))} for tool in picked.tool_ids],
         "notes": [{"kind": kind, "text": _text(text)} for kind, text in pick_notes(known)],
-        "error": _text(selection.get("error")),
+        "error": _text(picked.error),
     }
+
+
+def _of_seen_agents(told: Mapping[str, str], visible: VisibleCatalog) -> dict[str, str]:
+    return {agent: text for agent, text in told.items() if visible.may_see(agent)}
 
 
 def _added(visible: VisibleCatalog, event: RunEvent) -> Json:

@@ -8,7 +8,7 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, Dependency, Tool
 from callsheet.graphs.catalog.model import Provenance
-from callsheet.retrievers import AgentGraphRetriever, PickedTool, Selection
+from callsheet.retrievers import PickedTool, Selection
 from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 from scripted import DIRECT, catalog_of, selector
 
@@ -108,7 +108,7 @@ def test_a_dependency_that_nobody_has_reviewed_displaces_no_tool_that_the_search
     made = selector(
         Catalog(agents=(first, *catalog_of(b_w="", c_x="", d_z="").agents)), {"a/v": 0.9, "b/w": 0.85, "c/x": 0.82}
     )
-    assert ids(made.select("q", tools=3)) == ["a/v", "d/z", "b/w"]
+    assert ids(made.select("q", tools=3)) == ["a/v", "b/w", "c/x"]
     assert ids(made.select("q", tools=3, **SHORT)) == ["a/v", "b/w", "c/x"]
     selection = made.select("q", tools=4, **SHORT)
     assert set(ids(selection)) == {"a/v", "b/w", "c/x", "d/z"}
@@ -116,18 +116,23 @@ def test_a_dependency_that_nobody_has_reviewed_displaces_no_tool_that_the_search
     assert "d/z" not in ids(made.select("q", tools=4, shortlist=True, floor=0.9))
 
 
-def test_ten_places_hold_different_abilities_also_where_five_servers_can_search_the_web() -> None:
-    def searching(name: str) -> Agent:
-        tool = {"name": "web_search", "description": f"Searches the web with {name} and returns the best pages."}
-        return Agent.model_validate({"id": name, "tools": [{**tool, "agent": name}]})
+def test_an_inferred_dependency_comes_before_what_the_search_hardly_finds() -> None:
+    """exp(-.4 / .04) is .00005, less than .0005 of the best."""
+    edge = Dependency(tool="d/z", kind=DIRECT, provenance=Provenance.PROPOSED)
+    first = Agent(id="a", tools=(Tool(agent="a", name="v", depends_on=(edge,)),))
+    made = selector(
+        Catalog(agents=(first, *catalog_of(b_w="", c_x="", d_z="").agents)), {"a/v": 0.9, "b/w": 0.85, "c/x": 0.5}
+    )
+    selection = made.select("q", tools=3, context=0.0)
+    assert ids(selection) == ["a/v", "b/w", "d/z"]
+    assert selection.tools[-1].use < selection.tools[1].use
 
-    agents = [*map(searching, ("alpha", "beta", "gamma", "delta", "omega"))]
-    retriever = AgentGraphRetriever.from_catalog(Catalog(agents=(*agents, *catalog_of(files_read="").agents)))
-    selection = retriever.select("search the web for the best pages", agents=6, tools=4)
-    assert sum(tool.id.endswith("/web_search") for tool in selection.tools) == 2
-    assert "files/read" in ids(selection)
-    named = retriever.select("search the web with omega", agents=6, tools=4)
-    assert "omega/web_search" in ids(named)
+
+def test_an_observed_dependency_counts_in_the_search() -> None:
+    edge = Dependency(tool="d/z", kind=DIRECT, provenance=Provenance.OBSERVED, count=9, confidence=0.9)
+    first = Agent(id="a", tools=(Tool(agent="a", name="v", depends_on=(edge,)),))
+    made = selector(Catalog(agents=(first, *catalog_of(b_w="", d_z="").agents)), {"a/v": 0.9, "b/w": 0.85})
+    assert ids(made.select("q", tools=2)) == ["a/v", "d/z"]
 
 
 @pytest.mark.parametrize(

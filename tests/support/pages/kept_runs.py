@@ -27,7 +27,11 @@ RESULT = {
     "error": "",
 }
 PICKED = {
-    "agents": [{"id": "units", "tools": [{"id": "units/convert_length", "score": 0.7, "via": ["a", "b"]}]}],
+    "query": "convert",
+    "agents": [
+        {"id": "units", "score": 0.7, "tools": [{"id": "units/convert_length", "score": 0.7, "via": ["a", "b"]}]}
+    ],
+    "verdict": "found",
     "why": {"units/convert_length": "used by a"},
 }
 STEPS = [{"id": "1", "text": "convert", "depends_on": []}, {"id": "2", "text": "write", "depends_on": ["1"]}]

@@ -39,7 +39,9 @@ def test_every_row_of_retrieve_has_a_tool_and_the_other_agents_are_named_once(cl
 def test_the_picks_in_use_are_printed_and_with_explain_all(capsys: pytest.CaptureFixture[str], explain: bool) -> None:
     why = {f"a/t{n}": f"score {n}" for n in range(3)}
     shown = output.Show(explain=explain)
-    selection = {"verdict": "found", "agents": [{"id": "a", "tools": [{"id": tool} for tool in why]}]}
+    tools = [{"id": tool, "score": 0.5, "via": [tool]} for tool in why]
+    agents = [{"id": "a", "score": 0.5, "tools": tools}]
+    selection = {"query": "q", "verdict": "found", "agents": agents, "why": dict(why)}
     shown.event({"event": "picked", "step_id": "1", "why": why, "selection": selection})
     for number in (1, 2):
         shown.event({"event": "tool_started", "step_id": "1", "call_id": str(number), "tool": "a/t1"})

@@ -52,7 +52,7 @@ def test_a_row_a_call_and_one_for_all(tmp_path: Path) -> None:
 def test_the_documented_figures_are_those_that_were_measured() -> None:
     kept = report.read_all()["fleet-tasks"]
     *calls, total = kept["rows"]
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "servers.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "servers.md").read_text(encoding="utf-8")
     tasks = total[1].split()[2]
     for label, cells in (("right agents among 5", total[2:4]), ("right tools among 10", total[4:6])):
         said = " | ".join(cell.replace(" calls", f" of {len(calls)} calls").replace(" tasks", f" of {tasks} tasks")

@@ -1,0 +1,71 @@
+"""What was selected for one step of a plan: the selection, and what a person should know beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from callsheet.retrievers import Selection
+
+_BESIDE = ("left_out", "down", "not_given", "why")
+
+
+@dataclass(frozen=True, slots=True)
+class StepSelection:
+    """The selection for one step.
+
+    Attributes:
+        selection: The agents, tools and skills; empty if nothing could be retrieved.
+        left_out: Agent id -> why it was left out of the search.
+        down: Selected agent id -> as of when its tools are known, because it did not answer when last asked.
+        not_given: Tool or skill id that the plan names and the worker does not get -> the reason.
+        why: Tool id -> why it was selected.
+        error: Why nothing could be retrieved; empty if something could.
+    """
+
+    selection: Selection
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    down: Mapping[str, str] = field(default_factory=dict)
+    not_given: Mapping[str, str] = field(default_factory=dict)
+    why: Mapping[str, str] = field(default_factory=dict)
+    error: str = ""
+
+    @property
+    def agent_ids(self) -> list[str]:
+        """The ids of the selected agents."""
+        return [agent.id for agent in self.selection.agents]
+
+    @property
+    def tool_ids(self) -> list[str]:
+        """The ids of the selected tools, agent by agent; one that several agents bring is there once."""
+        return list(dict.fromkeys(tool.id for agent in self.selection.agents for tool in agent.tools))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns JSON values for the state of a graph: those of the selection, and what else is known."""
+        if self.error:
+            return {"error": self.error}
+        beside = {name: dict(getattr(self, name)) for name in _BESIDE}
+        return {**self.selection.to_dict(), **{name: known for name, known in beside.items() if known}}
+
+    @classmethod
+    def from_dict(cls, value: Mapping[str, Any] | None) -> StepSelection:
+        """Reads what ``to_dict`` has returned; nothing if there is no value.
+
+        A state may have been written by hand: what cannot be read has its reason as ``error``.
+        """
+        if not value or value.get("error"):
+            return cls(Selection(""), error=str((value or {}).get("error") or ""))
+        beside: dict[str, Any] = {name: value.get(name) or {} for name in _BESIDE}
+        try:
+            return cls(_selections().validate_python(value), **beside)
+        except ValidationError as error:
+            return cls(Selection(""), error=f"what was selected cannot be read: {error.errors()[0]['msg']}")
+
+
+@cache
+def _selections() -> TypeAdapter[Selection]:
+    return TypeAdapter(Selection)
