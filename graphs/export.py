@@ -182,6 +182,11 @@ _STYLES = (
     "classDef core fill:#fdf1d0,stroke:#b8860b,color:#1b2a41",
     "classDef start fill:#d5e8d4,stroke:#2d7d46,stroke-width:3px,color:#1b2a41",
     "classDef agent fill:#f3f6fa,stroke:#9db2cf,color:#1b2a41",
+    "classDef tool fill:#dbe7f6,stroke:#3a6ea5,color:#1b2a41",
+    "classDef skill fill:#f6e3ef,stroke:#a5467c,color:#1b2a41",
+    "classDef capability fill:#e8e1f5,stroke:#6b4fa0,color:#1b2a41",
+    "classDef parameter fill:#ffffff,stroke:#7a8699,color:#1b2a41",
+    "classDef output fill:#eef1f4,stroke:#7a8699,color:#1b2a41",
 )
 
 

@@ -42,7 +42,7 @@ class Discovery:
 
     Attributes:
         capabilities: Id of a capability that it may need -> likelihood, 0 to 1.
-        actions: The types of action of these: their capabilities at the second level of the taxonomy.
+        actions: The types of action of these: the next broader capability of each, or itself at the top.
         sources: Id of an agent that may serve it -> share in the expected use of all considered tools, 0 to 1.
     """
 
@@ -93,11 +93,12 @@ def discover(selector: Selector, query: str, *, budget: int = 5, **changes: obje
     uses |= {tool.id: tool.use for tool in selection.tools}
     inspected = sorted(uses, key=lambda tool: -uses[tool])[: INSPECTED * budget]
     likely = dict(selection.trace.capabilities)
+    capabilities = selector.capabilities.taxonomy.by_id
     return Discovery(
         query=selection.query,
         budget=budget,
         capabilities=likely,
-        actions=tuple(dict.fromkeys(selector.capabilities.taxonomy.at(1, name) for name in likely)),
+        actions=tuple(dict.fromkeys(capabilities[name].broader or name for name in likely)),
         sources=_sources(uses, selector.catalog),
         inspected=tuple(_inspected(tool, uses[tool], selection, selector) for tool in inspected),
         candidates=selection.tools,

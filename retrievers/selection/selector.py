@@ -436,7 +436,9 @@ class Selector:
             for row in rows[: settings.expand] if walks else rows:
                 best.setdefault(row_of[self._owner(row)], float(ranked.scores[row]))
             agents = tuple(best.items())
-        picked = {nodes[row].id for row, _ in agents[: settings.agents]}
+        # Algorithm 1 of Graph RAG-Tool Fusion ranks no agents, so a maximum of agents does not change its list.
+        most = None if walks else settings.agents
+        picked = {nodes[row].id for row, _ in agents[:most]}
         found = [nodes[row].id for row in rows if self._owner(row) in picked]
         count, limit = (settings.expand, settings.d_limit) if walks else (settings.tools, 0)
         how: dict[str, Any] = {"limit": settings.tools, "d_limit": limit, "direct_first": settings.direct_first}
