@@ -1,4 +1,4 @@
-"""Reads the documents of a folder: which there are, what they hold, and what they are about."""
+"""Lists the documents of a folder, reads their texts, and summarises what they are about."""
 
 from __future__ import annotations
 
@@ -25,20 +25,12 @@ from callsheet.graphs.text.hidden import escaped_line, hidden_in
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.unicode import clean
 from callsheet.retrievers.documents import document_formats
+from callsheet.retrievers.documents.document_formats import LOADERS
 from callsheet.retrievers.documents.document_text import Block, content_words
-
-LOADERS: Mapping[str, str] = {
-    **dict.fromkeys((".txt", ".text", ".md", ".markdown", ".rst"), "text"),
-    **dict.fromkeys((".csv", ".tsv"), "CSV"),
-    **dict.fromkeys((".html", ".htm"), "HTML"),
-    ".pdf": "PDF",
-    ".docx": "Word",
-}
-"""What reads files by suffix: a name in ``FORMATS``."""
 
 
 class Found(NamedTuple):
-    """A document; its name is its path relative to the folder, with ``/``."""
+    """A document in a folder: its path relative to the folder (with ``/``), its full path, and its hash."""
 
     name: str
     path: Path
@@ -46,7 +38,7 @@ class Found(NamedTuple):
 
 
 class FolderListing(NamedTuple):
-    """The documents of a folder by name, without duplicates of content, and the files left out, with reasons."""
+    """The documents of a folder, without duplicates, and the files that were left out, with reasons."""
 
     documents: tuple[Found, ...]
     problems: tuple[Problem, ...] = ()
@@ -137,7 +129,7 @@ def _unfit(path: Path, root: Path) -> tuple[str, str] | None:
 
 
 class DocumentError(CallsheetError, ValueError):
-    """A file is not a valid document of its kind."""
+    """Raised if a file is not a valid document of its kind."""
 
 
 _WAIT = 5
@@ -179,7 +171,7 @@ class Reader:
             process.communicate()
 
     def blocks(self, path: Path) -> Iterator[Block]:
-        """Iterates over the text of a file in order; its suffix tells the kind.
+        """Iterates over the text of a file in order; the suffix of the file selects the reader.
 
         Raises:
             DocumentError: The file is broken, or exceeds a limit.
@@ -189,7 +181,7 @@ class Reader:
             if self._idle is not None:
                 self._idle.cancel()
             try:
-                yield from self._read(LOADERS[path.suffix.lower()], path)
+                yield from self._read(LOADERS[path.suffix.lower()].name, path)
             finally:
                 self._idle = threading.Timer(_IDLE, self.close)
                 self._idle.daemon = True
@@ -258,13 +250,13 @@ def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 READER = Reader()
-"""Reads the documents of all indexes."""
+"""The reader that all indexes share."""
 atexit.register(READER.close)
 
 MOST_TOPICS = 300
 """Maximum number of characters of the topics of an overview."""
 MOST_TERMS = 600
-"""The same of its terms."""
+"""Maximum number of characters of the terms of an overview."""
 _HEAD = 20_000
 """Number of characters of a document that an overview reads."""
 _DOCUMENTS = 200
@@ -274,19 +266,19 @@ _HEADINGS = linear(r"(?m)^#{1,3}\s+(.{2,80}?)\s*#*$")
 
 
 class Overview(NamedTuple):
-    """The subject of a folder: headings or names of its documents, and the words in most paragraphs of text files."""
+    """The subject of a folder: headings or names of its documents, and the most common words of its text files."""
 
     topics: str
     terms: str = ""
 
 
 def overview_of(folder: Path) -> Overview:
-    """Reads the names of a folder's documents, and the beginnings of plain texts; raises as ``documents_in``."""
+    """Summarises a folder by the names and beginnings of its documents; raises as ``documents_in`` does."""
     topics: dict[str, None] = {}
     terms: Counter[str] = Counter()
     for document in documents_in(folder).documents[:_DOCUMENTS]:
         head = ""
-        if LOADERS[document.path.suffix.lower()] in ("text", "CSV"):
+        if LOADERS[document.path.suffix.lower()].is_text:
             with document.path.open(encoding="utf-8-sig", errors="replace") as file:
                 # Words that are not in UTF-8 are left out: they are not worth a guess.
                 head = _NOT_UTF_8.sub(" ", str(clean(file.read(_HEAD))))
