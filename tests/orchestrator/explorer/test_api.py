@@ -117,7 +117,7 @@ def test_the_overview_counts_and_names_what_was_left_out(catalog: Catalog, asked
 def test_a_search_gives_ranked_agents_and_tools_with_the_reasons(client: TestClient, asked: Asked) -> None:
     found = asked(client, "search", q="weather forecast for a place", agents=2, tools=3)
     best = found["agents"][0]
-    assert found["fits"]
+    assert found["verdict"] == "found"
     assert best["link"]["id"] == "weather"
     forecast, place = best["tools"][:2]
     assert forecast["link"] == {
@@ -134,7 +134,7 @@ def test_a_search_gives_ranked_agents_and_tools_with_the_reasons(client: TestCli
     assert found["probability"] > 0.5
     assert found["reason"].startswith("by the best score, ")
     nothing = asked(client, "search", q="  ")
-    assert (nothing["fits"], nothing["agents"]) == (False, [])
+    assert (nothing["verdict"], nothing["agents"]) == ("nothing_fits", [])
 
 
 @pytest.mark.parametrize(
