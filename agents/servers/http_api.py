@@ -39,8 +39,8 @@ from callsheet.graphs.catalog.formats.openapi_operations import META, Api, HttpC
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.sources.loaded import SourceCatalog, join_parts
+from callsheet.graphs.sources.loading import specification_text
 from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
-from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.trust.consent import with_trust
 from callsheet.graphs.trust.pins import Listed, PinBook
 
@@ -57,7 +57,7 @@ class UnreachableError(CatalogError):
 def api(server: ServerConfig) -> Api:
     """Returns the specification of a server, from its file or its copy; it is parsed again if that has changed."""
     try:
-        text = read_regular(_file(server), most=LARGEST + 1)  # ``parse_specification`` says that it is too large
+        text = specification_text(_file(server))
     except OSError as error:
         raise CatalogError(f"{server.openapi}: cannot be read: {error.strerror}") from error
     # What the entry gives already is no argument of a tool.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import chain
 from pathlib import Path
@@ -13,6 +13,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.labels import catalog_key
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill, Tool
 from callsheet.graphs.dependencies.dependency_files import Proposal
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import state_folder
 from callsheet.graphs.trust.pins import Change, digest, server_identity
 from callsheet.graphs.trust.policy import Policy
@@ -132,6 +133,25 @@ def join_parts(parts: Sequence[SourceCatalog]) -> SourceCatalog:
                 merged.update(value)
             whole[item.name] = merged
     return SourceCatalog(**whole)
+
+
+def check_unique(parts: Iterable[tuple[str, SourceCatalog]]) -> None:
+    """Refuses an id that two agents or skills have; ``parts`` are named by the places where they were read."""
+    first: dict[str, str] = {}
+    for where, part in parts:
+        nodes: tuple[Agent | Skill, ...] = (*part.agents, *part.skills)
+        for node in nodes:
+            if node.id in first:
+                raise CatalogError(f"{node.id!r} is in {first[node.id]} and again in {where}: rename or leave out one")
+            first[node.id] = where
+
+
+def rejected_in(whole: SourceCatalog) -> Iterator[tuple[str, str, str | None]]:
+    """Yields source, target and parameter of each dependency that a file of dependencies rejects."""
+    for _, edges in whole.dependencies:
+        for edge in edges:
+            if edge.accept is False:
+                yield edge.key
 
 
 Named = str | Path | Catalog | Loaded | SourceCatalog

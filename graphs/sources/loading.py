@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import entry_points
@@ -19,7 +19,7 @@ from callsheet.graphs.catalog.formats.manifests import (
     read_json,
     text_or_empty,
 )
-from callsheet.graphs.catalog.formats.openapi_documents import is_specification, object_of
+from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, is_specification, object_of
 from callsheet.graphs.catalog.formats.server_config import (
     ROOTS,
     Configuration,
@@ -28,7 +28,7 @@ from callsheet.graphs.catalog.formats.server_config import (
     read_configuration,
 )
 from callsheet.graphs.catalog.formats.skill_folders import is_skill, is_skill_file, read_skills
-from callsheet.graphs.catalog.model import Agent, Catalog, Skill
+from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.references import resolve, resolve_skills, separate_ids
 from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.errors import CatalogError
@@ -36,12 +36,15 @@ from callsheet.graphs.sources.loaded import (
     CatalogSource,
     Loaded,
     SourceCatalog,
+    check_unique,
     decisions_file,
     join_parts,
     label_of,
+    rejected_in,
     sources_of,
 )
 from callsheet.graphs.text.messages import counted
+from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of, with_trust
 from callsheet.graphs.trust.pins import PinBook
 from callsheet.graphs.trust.policy import Policy, policy_of
@@ -77,11 +80,9 @@ def load(
         >>> loaded.catalog.tools["weather/forecast"].description
 
     Args:
-        sources: Any of: an ``mcp.json`` (its servers are started and listed), a folder of manifests or one manifest,
-            a folder of skills (``SKILL.md``), a ``callsheet.json``, an OpenAPI specification (its file or address),
-            an RDF export (``.ttl``, ``.jsonld``, ``.nt``), ``module:object``, the published files of LiveMCPBench and
-            ToolLinkOS, catalogs that are already loaded, a file of dependencies (``callsheet_dependencies``) for the
-            other sources, or Python objects (``CatalogSource``). A list of sources is the same as several arguments.
+        sources: The path of a catalog (``CATALOG_KINDS`` has the kinds), the address of an OpenAPI specification,
+            ``module:object``, a catalog that is already loaded, or Python objects (``CatalogSource``). The servers of
+            an ``mcp.json`` are started and listed. A list of sources is the same as several arguments.
         yes: Starts the commands of an ``mcp.json`` without consent, as ``CALLSHEET_YES`` does. A command with consent
             from the command line needs neither.
         pins: File of accepted tool definitions; ``CALLSHEET_PINS`` by default, otherwise one file per ``mcp.json``
@@ -107,7 +108,7 @@ def load(
     opening = _Opening(yes, pins, rules, {"anew": anew, "known": known, "heard": heard})
     parts = [_part(source, opening) for source in sources]
     labels = [label_of(source) for source in sources]
-    _check_unique(zip((label or "a catalog in memory" for label in labels), parts, strict=True))
+    check_unique(zip((label or "a catalog in memory" for label in labels), parts, strict=True))
 
     catalog_labels = [label for label, part in zip(labels, parts, strict=True) if not part.dependencies]
     label = "\n".join(filter(None, catalog_labels))
@@ -127,7 +128,7 @@ def load(
 
     details = whole.details
     details["problems"] = (*whole.problems, *misnamed, *dangling, *unattached, *ambiguous)
-    details["rejected"] = (*whole.rejected, *_rejected_in(whole))
+    details["rejected"] = (*whole.rejected, *rejected_in(whole))
     details["unresolved"] = unresolved
     if decisions is not None:
         details["dependency_files"] = whole.dependency_files or (str(decisions),)
@@ -150,13 +151,6 @@ def _decisions_on(labels: Sequence[str], parts: Sequence[SourceCatalog]) -> Path
     if any(part.dependency_files for part in parts) or not all(labels):
         return None
     return decisions_file("\n".join(labels))
-
-
-def _rejected_in(whole: SourceCatalog) -> Iterator[tuple[str, str, str | None]]:
-    for _, edges in whole.dependencies:
-        for edge in edges:
-            if edge.accept is False:
-                yield edge.key
 
 
 def servers_in(source: str) -> Mapping[str, ServerConfig]:
@@ -230,9 +224,33 @@ def _specification(source: str) -> ServerConfig | None:
     if is_address(source):
         return ServerConfig(openapi=source, transport="openapi")
     path = _path(source)
-    if path.is_file() and is_specification(path):
-        return ServerConfig(openapi=str(path.resolve()), transport="openapi")
-    return None
+    if _api_kind(path) is None:
+        return None
+    return ServerConfig(openapi=str(path.resolve()), transport="openapi")
+
+
+def _api_kind(path: Path) -> CatalogKind | None:
+    """Returns the kind of a path that describes an API; None for paths of other kinds."""
+    return next((kind for kind in CATALOG_KINDS if kind.specification and kind.fits(path)), None)
+
+
+def specification_text(path: Path) -> bytes:
+    """Returns the text of the OpenAPI specification of an API.
+
+    It is the content of the file, unless the path is of a kind that describes an API in another form.
+
+    Raises:
+        CatalogError: The other form cannot be read.
+        OSError: The file cannot be read.
+    """
+    for kind in CATALOG_KINDS:
+        if kind is not _OPENAPI and kind.specification and kind.fits(path):
+            return kind.specification(path)
+    return _specification_file(path)
+
+
+def _specification_file(path: Path) -> bytes:
+    return read_regular(path, most=LARGEST + 1)  # ``parse_specification`` says that it is too large
 
 
 def _part(source: CatalogSource, opening: _Opening) -> SourceCatalog:
@@ -252,25 +270,24 @@ def _part(source: CatalogSource, opening: _Opening) -> SourceCatalog:
 
 def _read(name: str, opening: _Opening) -> SourceCatalog:
     """Reads a file, a folder, an address or ``module:object``."""
-    specification = _specification(name)
-    if specification is not None:
-        consented = check_agreed({"": specification}, name, yes=opening.yes)
-        pins = PinBook.of(Path(name), opening.pins)
-        return _plugin("mcp")({"": specification}, pins=pins, agreed=consented, **opening.asking)
+    if is_address(name):
+        return _read_api(name, opening)
     path = _path(name)
-    if path.is_dir():
-        return _folder(path, opening)
-    if path.suffix.lower() in _RDF and path.is_file():
-        from callsheet.graphs.rdf import read_rdf
-
-        return _part(read_rdf(path), opening)
-    if is_skill_file(path) and path.is_file():
-        return _folder(path.parent, opening)
-    if path.is_file():
-        return _document(read_json(path), path, opening)
+    for kind in CATALOG_KINDS:
+        if kind.fits(path):
+            return kind.read(path, opening)
     if _REFERENCE.fullmatch(name):
         return _plugin("python")(name)
     raise CatalogError(f"no catalog at {name}: it is not a file, a folder or module:object")
+
+
+def _read_api(source: str | Path, opening: _Opening) -> SourceCatalog:
+    """Reads the specification at a path or an address."""
+    name = str(source)
+    servers = {"": ServerConfig(openapi=name if is_address(name) else str(Path(name).resolve()), transport="openapi")}
+    consented = check_agreed(servers, name, yes=opening.yes)
+    pins = PinBook.of(Path(name), opening.pins)
+    return _plugin("mcp")(servers, pins=pins, agreed=consented, **opening.asking)
 
 
 def _path(name: str) -> Path:
@@ -282,16 +299,44 @@ def _path(name: str) -> Path:
     return path
 
 
-def _folder(folder: Path, opening: _Opening) -> SourceCatalog:
-    """Reads a folder of manifests and skills, or the published files of ToolLinkOS or LiveMCPBench."""
-    if all((folder / name).is_file() for name in _TOOLLINKOS):
-        return _toollinkos(folder)
-    published = folder / "tools.json"
-    if published.is_file():
-        document = read_json(published)
-        if isinstance(document, list):
-            return _document(document, published, _Opening())
+def _is_rdf(path: Path) -> bool:
+    return path.suffix.lower() in _RDF and path.is_file()
 
+
+def _read_rdf(path: Path, opening: _Opening) -> SourceCatalog:
+    from callsheet.graphs.rdf import read_rdf
+
+    return _part(read_rdf(path), opening)
+
+
+def _is_toollinkos(path: Path) -> bool:
+    return all((path / name).is_file() for name in _TOOLLINKOS)
+
+
+def _is_livemcpbench(path: Path) -> bool:
+    published = path / "tools.json"
+    return published.is_file() and isinstance(read_json(published), list)
+
+
+def _read_livemcpbench(folder: Path, opening: _Opening) -> SourceCatalog:
+    published = folder / "tools.json"
+    return _document(read_json(published), published, opening)
+
+
+def _is_skill(path: Path) -> bool:
+    return is_skill_file(path) and path.is_file()
+
+
+def _read_skill(path: Path, opening: _Opening) -> SourceCatalog:
+    return _read_folder(path.parent, opening)
+
+
+def _read_file(path: Path, opening: _Opening) -> SourceCatalog:
+    return _document(read_json(path), path, opening)
+
+
+def _read_folder(folder: Path, opening: _Opening) -> SourceCatalog:
+    """Reads a folder of manifests and skills."""
     skills, problems = read_skills(folder)
     # A folder that is itself a skill may hold any .json files.
     files = [] if is_skill(folder) else sorted(folder.glob("*.json"))
@@ -305,7 +350,7 @@ def _folder(folder: Path, opening: _Opening) -> SourceCatalog:
         what = "a manifest" if files else "a skill"
         count = counted(len(files) or len(problems), "file")
         raise CatalogError(f"{folder}: none of its {count} is {what}: {problems[0].message}")
-    _check_unique(parts.items())
+    check_unique(parts.items())
     return replace(join_parts([*parts.values()]), skills=tuple(skills), problems=tuple(problems))
 
 
@@ -324,18 +369,7 @@ def _manifests(files: Sequence[Path], opening: _Opening, problems: list[Problem]
     return parts
 
 
-def _check_unique(parts: Iterable[tuple[str, SourceCatalog]]) -> None:
-    """Refuses an id that two agents or skills have; ``parts`` are named by the places where they were read."""
-    first: dict[str, str] = {}
-    for where, part in parts:
-        nodes: tuple[Agent | Skill, ...] = (*part.agents, *part.skills)
-        for node in nodes:
-            if node.id in first:
-                raise CatalogError(f"{node.id!r} is in {first[node.id]} and again in {where}: rename or leave out one")
-            first[node.id] = where
-
-
-def _toollinkos(folder: Path) -> SourceCatalog:
+def _read_toollinkos(folder: Path, _opening: _Opening) -> SourceCatalog:
     core, regular = (read_json(folder / name) for name in _TOOLLINKOS)
     agent, problems = agent_of_toollinkos(core, regular, str(folder))
     return SourceCatalog((agent,), problems=problems)
@@ -358,7 +392,7 @@ def _document(document: Any, path: Path, opening: _Opening) -> SourceCatalog:
         case dict() if configuration is not None:
             return _configured(configuration, path, opening)
         case list() if path.name in _TOOLLINKOS:
-            return _toollinkos(path.parent)
+            return _read_toollinkos(path.parent, opening)
         case list():
             published, problems = agents_of_livemcpbench(document, str(path))
             return SourceCatalog(published, problems=problems)
@@ -413,3 +447,34 @@ def _plugin(kind: str) -> Callable[..., SourceCatalog]:
         raise CatalogError(f"nothing is installed that reads catalogs of kind {kind!r}: install callsheet itself")
     loader: Callable[..., SourceCatalog] = plugins[0].load()
     return loader
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogKind:
+    """A kind of file or folder that is a catalog.
+
+    Attributes:
+        names: Its names in help texts and in the documentation; several if one reader serves several forms.
+        fits: Whether a path is of this kind.
+        read: Returns the agents and skills at a path.
+        specification: Returns the OpenAPI specification, if the kind describes an API over HTTP; then the operations
+            can be called, and ``read`` is ``_read_api``.
+    """
+
+    names: tuple[str, ...]
+    fits: Callable[[Path], bool]
+    read: Callable[[Path, _Opening], SourceCatalog]
+    specification: Callable[[Path], bytes] | None = None
+
+
+_OPENAPI = CatalogKind(("OpenAPI specification",), is_specification, _read_api, _specification_file)
+CATALOG_KINDS: tuple[CatalogKind, ...] = (
+    _OPENAPI,
+    CatalogKind(("RDF file",), _is_rdf, _read_rdf),
+    CatalogKind(("SKILL.md",), _is_skill, _read_skill),
+    CatalogKind(("mcp.json", "callsheet.json", "dependencies.json"), Path.is_file, _read_file),
+    CatalogKind(("folder of ToolLinkOS",), _is_toollinkos, _read_toollinkos),
+    CatalogKind(("folder of LiveMCPBench",), _is_livemcpbench, _read_livemcpbench),
+    CatalogKind(("folder of manifests", "folder of skills"), Path.is_dir, _read_folder),
+)
+"""All kinds of catalogs with a path; the first that fits a path reads it."""

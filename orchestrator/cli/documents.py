@@ -20,22 +20,26 @@ from callsheet.orchestrator.cli.shared_options import (
     progress_bar,
     report,
 )
+from callsheet.retrievers.documents.document_formats import suffixes
 
 if TYPE_CHECKING:
     from callsheet.retrievers.documents import DocumentIndex
     from callsheet.retrievers.documents.document_index import Indexed
 
 
-@click.group(short_help="Index or query a folder of documents.")
-def documents() -> None:
-    """Index a folder of documents, or answer questions from it.
+@click.group(
+    short_help="Index or query a folder of documents.",
+    help=f"""Index a folder of documents, or answer questions from it.
 
-    Reads .txt, .md, .rst, .csv and .tsv; with the extra documents also .html, .pdf, .docx and text that is not UTF-8.
+    Reads {suffixes(core=True)}; with the extra documents also {suffixes(core=False)} and text that is not UTF-8.
 
     \b
     Example:
       callsheet documents ask docs/ "How many days of leave are there?"
-    """
+    """,
+)
+def documents() -> None:
+    """The group of the commands for documents."""
 
 
 def _options(command: Command) -> Command:

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
@@ -227,20 +227,36 @@ def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Comm
     )
 
 
-class _MethodsOption(click.Option):
-    """An option whose help ends with the names of all methods; they are imported only for the help."""
+class _NamesOption(click.Option):
+    """An option whose help ends with names that only the help imports: ``names`` returns them."""
+
+    def __init__(self, declarations: Sequence[str], *, names: Callable[[], Iterable[str]], **attributes: Any) -> None:
+        super().__init__(declarations, **attributes)
+        self._names = names
+        self._about = self.help or ""
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        from callsheet.retrievers import METHODS
-
-        self.help = f"{self.help}: {', '.join(METHODS)}."
+        self.help = f"{self._about}: {', '.join(self._names())}."
         return super().get_help_record(ctx)
+
+
+def _method_names() -> Iterable[str]:
+    from callsheet.retrievers import METHODS
+
+    return METHODS
+
+
+def _catalog_names() -> Iterable[str]:
+    from callsheet.graphs.sources.loading import CATALOG_KINDS
+
+    for kind in CATALOG_KINDS:
+        yield from kind.names
 
 
 def methods_option(name: str, about: str) -> Callable[[Any], Any]:
     """``--method`` or ``--methods``, as the settings of each method by its name."""
     metavar = "NAME" if name == "--method" else "NAME,..."
-    return click.option(name, cls=_MethodsOption, metavar=metavar, callback=_methods, help=about)
+    return click.option(name, cls=_NamesOption, names=_method_names, metavar=metavar, callback=_methods, help=about)
 
 
 def _methods(_context: click.Context, parameter: click.Parameter, given: str | None) -> dict[str, SelectSettings]:
@@ -267,8 +283,10 @@ catalog_option = click.option(
     "catalogs",
     multiple=True,
     metavar="PATH",
-    help="mcp.json, OpenAPI specification, folder of manifests or skills, callsheet.json, RDF file or module:object; "
-    "repeatable.  [default: CALLSHEET_CATALOG]",
+    cls=_NamesOption,
+    names=_catalog_names,
+    help="Repeatable.  [default: CALLSHEET_CATALOG]  A catalog is a module:object, the address of an API's "
+    "specification, or a path of one of these",
 )
 taxonomy_option = click.option(
     "--taxonomy",

@@ -16,10 +16,11 @@ import time
 from codecs import lookup
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from zipfile import ZipFile
 
 if TYPE_CHECKING:
@@ -83,13 +84,49 @@ def word(path: str) -> Iterable[Document]:
     return Docx2txtLoader(path).lazy_load()
 
 
-FORMATS: Mapping[str, Callable[[str], Iterable[Document]]] = {
-    "text": text,
-    "HTML": html,
-    "CSV": csv,
-    "PDF": pdf,
-    "Word": word,
-}
+class DocumentFormat(NamedTuple):
+    """A kind of document.
+
+    Attributes:
+        name: Its name in messages.
+        suffixes: The ends of the names of its files, in lower case.
+        read: Returns the text of the file at a path, in parts.
+        is_text: Whether the file itself is readable text, so that its beginning needs no reader.
+        is_core: Whether it is read without the extra ``documents``.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Callable[[str], Iterable[Document]]
+    is_text: bool = False
+    is_core: bool = False
+
+
+def reader_in(module: str, function: str) -> Callable[[str], Iterable[Document]]:
+    """Returns a reader in another module of this folder, which is loaded when the first file is read."""
+
+    def read(path: str) -> Iterable[Document]:
+        documents: Iterable[Document] = getattr(_module(module), function)(path)
+        return documents
+
+    return read
+
+
+FORMATS: tuple[DocumentFormat, ...] = (
+    DocumentFormat("text", (".txt", ".text", ".md", ".markdown", ".rst"), text, is_text=True, is_core=True),
+    DocumentFormat("CSV", (".csv", ".tsv"), csv, is_text=True, is_core=True),
+    DocumentFormat("HTML", (".html", ".htm"), html),
+    DocumentFormat("PDF", (".pdf",), pdf),
+    DocumentFormat("Word", (".docx",), word),
+)
+"""All kinds of documents; a kind with a module of its own is a line with ``reader_in``."""
+LOADERS: Mapping[str, DocumentFormat] = {suffix: each for each in FORMATS for suffix in each.suffixes}
+"""The format of a file by its suffix."""
+
+
+def suffixes(*, core: bool) -> str:
+    """Returns the suffixes of the documents that are read without the extra ``documents``, or only with it."""
+    return " ".join(suffix for each in FORMATS if each.is_core == core for suffix in each.suffixes)
 
 
 def _encoding(path: str) -> str:
@@ -108,15 +145,16 @@ def _encoding(path: str) -> str:
             declared: str = lookup(name).name.replace("iso8859-1", "cp1252")
             content.decode(declared)
             return declared
-    encoding = _languages().encoding_of(content)
+    encoding = _module("languages").encoding_of(content)
     if encoding:
         return str(encoding)
     raise FormatError("its encoding is not certain: save it as UTF-8")
 
 
-def _languages() -> ModuleType:
-    """Loads the module beside this one, which is run by its path and not as a part of a package."""
-    spec: Any = spec_from_file_location("callsheet_languages", Path(__file__).with_name("languages.py"))
+@cache
+def _module(name: str) -> ModuleType:
+    """Loads another module of this folder; this one is run by its path and not as a part of a package."""
+    spec: Any = spec_from_file_location(f"callsheet_{name}", Path(__file__).with_name(f"{name}.py"))
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -129,7 +167,8 @@ def _documents(loader: str, path: str, largest: int) -> Iterable[Document]:
             size = sum(entry.file_size for entry in archive.infolist())
     if size > largest:
         raise FormatError(f"{size:,} bytes to be read at once, {largest:,} are allowed: split it")
-    return FORMATS[loader](path)
+    (read,) = (each.read for each in FORMATS if each.name == loader)
+    return read(path)
 
 
 def _pieces(content: str) -> Iterator[str]:

@@ -25,16 +25,8 @@ from callsheet.graphs.text.hidden import escaped_line, hidden_in
 from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.unicode import clean
 from callsheet.retrievers.documents import document_formats
+from callsheet.retrievers.documents.document_formats import LOADERS
 from callsheet.retrievers.documents.document_text import Block, content_words
-
-LOADERS: Mapping[str, str] = {
-    **dict.fromkeys((".txt", ".text", ".md", ".markdown", ".rst"), "text"),
-    **dict.fromkeys((".csv", ".tsv"), "CSV"),
-    **dict.fromkeys((".html", ".htm"), "HTML"),
-    ".pdf": "PDF",
-    ".docx": "Word",
-}
-"""What reads files by suffix: a name in ``FORMATS``."""
 
 
 class Found(NamedTuple):
@@ -189,7 +181,7 @@ class Reader:
             if self._idle is not None:
                 self._idle.cancel()
             try:
-                yield from self._read(LOADERS[path.suffix.lower()], path)
+                yield from self._read(LOADERS[path.suffix.lower()].name, path)
             finally:
                 self._idle = threading.Timer(_IDLE, self.close)
                 self._idle.daemon = True
@@ -286,7 +278,7 @@ def overview_of(folder: Path) -> Overview:
     terms: Counter[str] = Counter()
     for document in documents_in(folder).documents[:_DOCUMENTS]:
         head = ""
-        if LOADERS[document.path.suffix.lower()] in ("text", "CSV"):
+        if LOADERS[document.path.suffix.lower()].is_text:
             with document.path.open(encoding="utf-8-sig", errors="replace") as file:
                 # Words that are not in UTF-8 are left out: they are not worth a guess.
                 head = _NOT_UTF_8.sub(" ", str(clean(file.read(_HEAD))))

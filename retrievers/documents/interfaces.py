@@ -20,7 +20,6 @@ from pydantic import Field
 from callsheet.graphs import SettingsError
 from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.messages import counted
-from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.documents.document_index import DocumentIndex
 from callsheet.retrievers.documents.document_text import Chunk, estimated_tokens, plain
@@ -254,45 +253,6 @@ def _part(index: DocumentIndex, chunk_id: str, read: Mapping[str, str]) -> Part:
     if read.get(chunk_id) == chunk.digest:
         return Part(chunk_id, digest=chunk.digest, note="you have read this chunk before")
     return Part(chunk_id, chunk.text, chunk.digest, page=chunk.passage.page)
-
-
-NOT_FOUND = "The documents do not answer this."
-_HEADING = re.compile(r"^#{1,6}\s+")
-_MOST_QUOTES = 3
-_LEAST_SHARE = 1 / 3
-"""Minimum share of a question's words in a passage and the headings above it."""
-
-
-def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> list[str]:
-    """Returns the sentences of these chunks, with headings and citations, that have most of a question's words.
-
-    The best come first.
-    """
-    wanted = set(tokens(question))
-    if not wanted:
-        return []
-    similar = index.similar(question)
-    place_of = {chunk: place for place, chunk in enumerate(similar.chunks)}
-    quotes: list[tuple[float, float, str]] = []
-    for chunk_id in dict.fromkeys(chunk_ids):
-        chunk = index.chunk(chunk_id)
-        if chunk is None or chunk_id not in place_of:
-            continue
-        place = place_of[chunk_id]
-        heading = ""
-        for at in range(similar.starts[place], similar.starts[place + 1]):
-            text = " ".join(chunk.passage.sentences[similar.places[at]].split())
-            mark = _HEADING.match(text)
-            if mark:
-                heading = text[mark.end() :]
-                continue
-            share = len(wanted & {*tokens(f"{heading} {text}")}) / len(wanted)
-            if share >= _LEAST_SHARE:
-                quote = f"{heading}: {text} [{chunk_id}]" if heading else f"{text} [{chunk_id}]"
-                quotes.append((share, float(similar.sentences[at]), quote))
-    # The sort is stable, so equal ones stay in the order of the chunks.
-    quotes.sort(key=lambda entry: entry[:2], reverse=True)
-    return [quote for *_, quote in quotes[:_MOST_QUOTES]]
 
 
 Keywords = Annotated[

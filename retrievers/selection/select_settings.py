@@ -142,8 +142,8 @@ class SelectSettings:
             time that it has.
         texts: What the index holds of an agent or a tool, when it is made: ``full``, or ``plain``, name and
             description, as in the papers.
-        search: How nodes are scored: ``scores``, or by the query alone ``dense``, ``bm25``, ``hybrid`` or
-            ``weighted_hybrid`` (``papers.first_search``), without all that ours adds.
+        search: How nodes are scored: ``scores`` is ours; the others are searches of the literature by the query alone
+            (``papers.first_search`` describes each).
         ranking: ``scores``, or ``agent_as_a_graph`` (the paper's type-weighted rank fusion). With another ``search`` or
             ``expansion`` than ours, ``scores`` puts agents in the order of their best tools.
         agent_weight, tool_weight, rrf_k: alpha of agents and of tools, and k of Eq. 3, for ``agent_as_a_graph``.

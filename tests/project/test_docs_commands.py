@@ -19,9 +19,11 @@ import click
 import pytest
 from langgraph_cli.cli import cli as langgraph
 
-from callsheet.graphs import load
+from callsheet.agents import chat_model
+from callsheet.graphs import TrustError, load
 from callsheet.graphs.rdf import to_rdf
 from callsheet.orchestrator.cli.main import callsheet, main
+from deciding_model import DecidingModel
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -131,6 +133,33 @@ def test_our_commands_are_run_or_understood(found: Words, at_home: Path, capsys:
     with pytest.raises(SystemExit) as ended:
         main(words)
     assert ended.value.code in (0, 1, None), capsys.readouterr().err
+
+
+def test_the_first_program_of_the_readme_runs_after_the_command_before_it(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """In a fresh home, at a terminal where a person says yes, with a stand-in for the model of the provider."""
+    monkeypatch.chdir(workspace)
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
+    monkeypatch.delenv("CALLSHEET_YES", raising=False)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    program = next(PYTHON.finditer(text))
+    (index,) = [found.words for found in OURS if found.page == "README.md" and found.words[1] == "index"]
+    assert text.index(" ".join(index)) < program.start()
+    with pytest.raises(TrustError, match="would start these commands"):
+        exec(program[1], {})
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(click, "confirm", lambda *_, **__: True)
+    with pytest.raises(SystemExit) as ended:
+        main(index[1:])
+    assert ended.value.code == 0
+    model = DecidingModel(plan=lambda _: {}, work=lambda _: ("work", {}), answer=lambda _: "")
+    monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda _: model)
+    chat_model.cache_clear()
+    exec(program[1], {})
+    chat_model.cache_clear()
+    assert "wants to call own/work" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("found", [one for one in COMMANDS if one.words[0] in ("make", "langgraph", "python")], ids=str)

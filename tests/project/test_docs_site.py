@@ -15,9 +15,11 @@ import pytest
 from click.testing import CliRunner
 
 from callsheet import SelectSettings
+from callsheet.graphs.sources.loading import CATALOG_KINDS
 from callsheet.orchestrator.cli.main import callsheet
 from callsheet.orchestrator.run.settings import Planning
 from callsheet.retrievers import METHODS
+from callsheet.retrievers.documents.document_formats import LOADERS, suffixes
 from callsheet.retrievers.selection.select_settings import Expansion, Ranking, Scoring
 
 ROOT = Path(__file__).parents[2]
@@ -80,14 +82,34 @@ def test_the_retrieval_page_has_every_setting_of_a_selection_with_its_default() 
         for name, value in asdict(SelectSettings()).items()
     }
     assert documented == plain
-    for words in (Scoring, Ranking, Expansion):
-        assert [word for word in get_args(words) if f'"{word}"' not in page] == []
+    for name, words in (("search", Scoring), ("ranking", Ranking), ("expansion", Expansion)):
+        row = re.search(rf"^\| `{name}` \| .*", page, re.MULTILINE)
+        assert row
+        assert sorted(re.findall(r'`"(\w+)"`', row[0])) == sorted(get_args(words))
 
 
 def test_the_help_names_every_method_and_every_mode() -> None:
     for command, words in (("retrieve", METHODS), ("eval", METHODS), ("ask", get_args(Planning))):
         text = CliRunner().invoke(callsheet, [command, "--help"], terminal_width=500, max_content_width=500).output
         assert [word for word in words if word not in text] == []
+
+
+def test_help_and_documentation_name_every_kind_of_catalog() -> None:
+    names = [name for kind in CATALOG_KINDS for name in kind.names]
+    help_text = CliRunner().invoke(callsheet, ["retrieve", "--help"], terminal_width=900, max_content_width=900).output
+    assert [name for name in names if name not in help_text] == []
+    table = (DOCS / "reference" / "catalogs.md").read_text(encoding="utf-8").partition("## ")[0]
+    sources = " ".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE)).replace("`", "")
+    assert [name for name in names if name not in sources] == []
+
+
+def test_help_and_documentation_name_every_suffix_of_documents() -> None:
+    help_text = CliRunner().invoke(callsheet, ["documents", "--help"], max_content_width=500).output
+    assert set(re.findall(r"(?<!\w)\.[a-z]+\b", help_text)) == set(LOADERS)
+    page = (DOCS / "how-to" / "documents.md").read_text(encoding="utf-8")
+    row = re.search(r"^\| read \| `(.+?)`; .* also `(.+?)`", page, re.MULTILINE)
+    assert row
+    assert row.groups() == (suffixes(core=True), suffixes(core=False))
 
 
 def test_the_readme_fits_two_screens() -> None:

@@ -254,7 +254,7 @@ def test_a_tool_that_requires_a_secret_says_why_no_program_may_call_it(scripted:
 def test_a_program_gets_values_as_the_model_saw_them(
     scripted: Any, say: Any, shop: Any, catalog: Any, monkeypatch: pytest.MonkeyPatch, answer: str, value: str
 ) -> None:
-    monkeypatch.setattr(shop, "_done", lambda *_: answer)
+    monkeypatch.setattr(shop, "_done", lambda *_, **__: answer)
     code = "type(bank_exchange_rate(currency='USD')).__name__"
     model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: ended(told[-1])])
     app = create_supervisor(catalog, worker_model=model, settings=settings()).compile()

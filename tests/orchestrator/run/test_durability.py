@@ -19,6 +19,7 @@ from langgraph.types import Command
 from callsheet import Settings, create_supervisor
 from callsheet.agents.calls import run_claim
 from callsheet.agents.calls.review import TOOK_EFFECT, decision_on, flat
+from fake_agents import FakeAgents
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 STEPS = (("1", RATE, []), ("2", NOTE, ["1"]))
@@ -109,18 +110,19 @@ async def test_killed_at_a_write_of_a_checkpoint_every_effect_happens_once(
     workflow: Any, shop: Any, monkeypatch: pytest.MonkeyPatch, durability: str, every: int
 ) -> None:
     saver = Fragile(10_000)
-    real = type(shop)._done
+    real = FakeAgents._done
 
-    def done(self: Any, name: str, said: str) -> str:
+    def done(self: FakeAgents, name: str, answer: str, /, **args: Any) -> str:
         if saver.off:
             raise PowerCut
-        return real(self, name, said)
+        return real(self, name, answer, **args)
 
-    monkeypatch.setattr(type(shop), "_done", done)
+    monkeypatch.setattr(FakeAgents, "_done", done)
     await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, durability)
     writes, asked = 10_000 - saver.left, set[str]()
     for dies_at in range(0, writes, every):
-        saver, shop.called = Fragile(dies_at), []
+        shop.calls.clear()
+        saver = Fragile(dies_at)
         with pytest.raises(PowerCut):
             await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, durability)
         app, saver = workflow.compile(checkpointer=saver.repaired()), Fragile(1)
@@ -166,17 +168,18 @@ async def test_a_call_of_a_run_that_was_rolled_back_is_not_repeated(
     (asked,) = state["__interrupt__"]
     before = {ns: set(found) for ns, found in saver.storage["1"].items()}
     done, released = shop._done, threading.Event()
-    monkeypatch.setattr(shop, "_done", lambda name, said: done(name, said) if released.wait(0) else late(name, said))
 
-    def late(name: str, said: str) -> str:
-        """The effect is there, and the answer is not yet."""
-        told = done(name, said)
+    def late(name: str, answer: str, /, **args: Any) -> str:
+        """The effect is there, and the answer is not until the tool is released."""
+        told = done(name, answer, **args)
         released.wait(20)
-        return str(told)
+        return told
 
+    monkeypatch.setattr(shop, "_done", late)
     run = asyncio.create_task(app.ainvoke(Command(resume={asked.id: {"type": "approve"}}), THREAD))
-    while shop.called != ONCE:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while shop.called != ONCE:
+            await asyncio.sleep(0.01)
     run.cancel()
     with suppress(asyncio.CancelledError):
         await run
