@@ -87,7 +87,10 @@ class Ranked:
         decision: DecisionReport | None,
         settings: SelectSettings,
     ) -> FitVerdict:
-        """Returns the verdict on a selection: by the decision model, which knows no skills, or else by the scores."""
+        """Judges whether the selected tools and skills fit the request.
+
+        A decision model decides if there is one; it does not know skills. Otherwise, the scores decide.
+        """
         if not tools and not skills:
             return FitVerdict("nothing_fits", 0.0, "nothing is selected")
         if decision and decision.fits is not None and not skills:
@@ -109,7 +112,7 @@ class Ranked:
 
 
 class FitVerdict(NamedTuple):
-    """Whether something selected does what is asked, how likely that is, and why."""
+    """Whether a selected item does what the request asks, with the probability and the reason."""
 
     verdict: Verdict
     probability: float | None
@@ -141,7 +144,7 @@ class Evidence:
 
     @property
     def is_general(self) -> bool:
-        """Whether most of its expected use is that of a general tool."""
+        """Returns whether most of the expected use of a tool comes from its being general."""
         return self.general > self.use / 2
 
 
@@ -172,7 +175,7 @@ class PickedTool:
 
 @dataclass(frozen=True, slots=True)
 class PickedAgent:
-    """A selected agent, with its own tools and tools of any agent that they depend on, best first."""
+    """A selected agent, with its selected tools and the tools of any agent that these depend on, best first."""
 
     id: str
     score: float
@@ -181,7 +184,7 @@ class PickedAgent:
 
 @dataclass(frozen=True, slots=True)
 class PickedSkill:
-    """A selected skill, with its score on the scale of tools, and the ids of the selected tools that it names."""
+    """A selected skill, with its score on the scale of tools, and the selected tools that it names."""
 
     id: str
     score: float
@@ -190,7 +193,7 @@ class PickedSkill:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A candidate that was not selected, and why."""
+    """A candidate that was not selected, with the reason."""
 
     id: str
     score: float
@@ -199,7 +202,7 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class DecisionReport:
-    """What a decision model did in a selection.
+    """Reports what a decision model did in a selection.
 
     Attributes:
         by: The model.
@@ -218,7 +221,7 @@ class DecisionReport:
 
     @property
     def summary(self) -> str:
-        """One line for people."""
+        """Returns the report as one line for people."""
         if self.error:
             return f"not judged, {self.by} failed: {self.error}"
         fits = "" if self.fits is None else f", {self.fits:.2f} that one fits"
@@ -269,17 +272,17 @@ class Selection:
 
     @property
     def tools_of(self) -> Mapping[str, tuple[str, ...]]:
-        """Agent id -> ids of its selected tools."""
+        """Maps the id of each selected agent to the ids of its selected tools."""
         return {agent.id: tuple(tool.id for tool in agent.tools) for agent in self.agents}
 
     @property
     def tools(self) -> tuple[PickedTool, ...]:
-        """All tools without repetitions: those that the plan names in its order, then the others by expected use."""
+        """Returns all selected tools once: those that the plan names in its order, then the others by expected use."""
         unique = {tool.id: tool for agent in reversed(self.agents) for tool in reversed(agent.tools)}
         return tuple(sorted(unique.values(), key=lambda tool: (not tool.named, tool.named, -tool.use)))
 
     def to_dict(self, *, trace: bool = False) -> dict[str, Any]:
-        """Returns JSON values, for ``callsheet retrieve --json`` and for the state of a graph."""
+        """Returns the selection as JSON values, for ``callsheet retrieve --json`` and for the state of a graph."""
         plain = asdict(self)
         if not trace:
             del plain["trace"]
@@ -287,7 +290,7 @@ class Selection:
 
 
 def explain_tool(tool_id: str, selection: Selection) -> str:
-    """One line that explains why a tool is in a selection."""
+    """Returns one line that explains why a tool is in a selection."""
     picked = next(tool for tool in selection.tools if tool.id == tool_id)
     if picked.named:
         return "named in the plan"

@@ -1,4 +1,4 @@
-"""The servers of an ``mcp.json``: how each is reached, and what the user sets for it."""
+"""Reads the servers of an ``mcp.json``: how to reach each, and the options that the user sets for it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ApprovalPolicy = Literal["always", "ask", "never"]
 
 
 class ServerOptions(Record):
-    """The object ``callsheet`` of a server's entry in an ``mcp.json``; other programs ignore it.
+    """The options in the object ``callsheet`` of a server's entry in an ``mcp.json``; other programs ignore it.
 
     Attributes:
         trusted: Whether to trust the server's hints about its tools (``readOnlyHint``, ``idempotentHint``).
@@ -155,14 +155,14 @@ def _filled(text: str, environ: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The entries of an ``mcp.json`` by name, without those that are switched off or left out, and the problems."""
+    """The usable entries of an ``mcp.json`` by name, and the problems with the others."""
 
     servers: Mapping[str, ServerConfig]
     problems: tuple[Problem, ...]
 
 
 def read_configuration(document: Mapping[str, Any], path: Path) -> Configuration:
-    """Returns the content of the ``mcp.json`` at a path; an entry that cannot work is left out and named."""
+    """Reads an ``mcp.json``; an entry that cannot work is left out, and a problem names it."""
     entries = next((document[root] for root in ROOTS if root in document), None)
     if not isinstance(entries, dict):
         raise CatalogError(f"{path}: 'mcpServers' must be an object of servers by name")

@@ -64,7 +64,9 @@ def say(monkeypatch: pytest.MonkeyPatch) -> Say:
         (["q"], {}),
     ],
 )
-def test_calls_of_one_tool_are_one_question(say: Say, capsys: Any, lines: list[str], answers: Any) -> None:
+def test_calls_of_one_tool_are_one_question(
+    say: Say, capsys: pytest.CaptureFixture[str], lines: list[str], answers: Any
+) -> None:
     left = say(*lines)
     assert ask_person(files("a.tmp", "b.tmp", "c.tmp")) == answers
     assert list(left) == []
@@ -72,7 +74,7 @@ def test_calls_of_one_tool_are_one_question(say: Say, capsys: Any, lines: list[s
     assert capsys.readouterr().err.startswith(f"\n3 calls of files/delete_file:\n{calls}{WHY}\n")
 
 
-def test_calls_of_other_tools_and_other_questions_stay_separate(say: Say, capsys: Any) -> None:
+def test_calls_of_other_tools_and_other_questions_stay_separate(say: Say, capsys: pytest.CaptureFixture[str]) -> None:
     unknown = waits(5, {"path": "e"}, type="unknown_outcome")
     again = waits(6, {"path": "f"}, problem="the approval is too old")
     left = say("y", "a", "d", "", "q")
@@ -112,7 +114,7 @@ def test_only_what_is_offered_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> 
     ]
 
 
-def test_no_call_of_many_and_no_argument_is_hidden(say: Say, capsys: Any) -> None:
+def test_no_call_of_many_and_no_argument_is_hidden(say: Say, capsys: pytest.CaptureFixture[str]) -> None:
     say("q")
     odd = [{}, {"to": "bob\u202e", "text": "one\ntwo"}, {"path": 'a", "b'}]
     names = [f"/data/{n}.tmp" for n in range(700)]
@@ -127,7 +129,7 @@ def test_no_call_of_many_and_no_argument_is_hidden(say: Say, capsys: Any) -> Non
     assert lines[3:703] == [f'  step {n}: {{"path": "{name}"}}' for n, name in enumerate(names, 4)]
 
 
-def test_what_is_left_out_of_a_long_text_is_said(say: Say, capsys: Any) -> None:
+def test_what_is_left_out_of_a_long_text_is_said(say: Say, capsys: pytest.CaptureFixture[str]) -> None:
     say("q")
     ask_person([waits(n, {"text": str(n) * 5_000, "bcc": f"eve{n}@evil.example"}) for n in (1, 2)])
     said = capsys.readouterr().err

@@ -13,6 +13,7 @@ from api_server import shop_spec
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import load
 from callsheet.graphs.trust.consent import StandingApprovals
+from commands import Cli
 from fleet import Fleet, definition
 
 NOTHING: dict[str, Any] = {"allowed": [], "servers": [], "open_calls": []}
@@ -29,7 +30,7 @@ def fleet(tmp_path: Path, own_home: Path) -> Fleet:
 
 
 @pytest.fixture
-def trust(cli: Any, fleet: Fleet) -> Any:
+def trust(cli: Cli, fleet: Fleet) -> Any:
     def run(*arguments: str) -> tuple[int, Any]:
         status, out, err = cli("trust", *arguments, "--catalog", fleet.config, "--json", "--yes")
         return status, json.loads(out) if out else err
@@ -57,7 +58,7 @@ def test_a_tool_is_allowed_listed_and_revoked(trust: Any, fleet: Fleet) -> None:
     assert trust("revoke", "git/push")[0] == 1
 
 
-def test_a_tool_that_has_changed_is_listed_as_one_that_asks(trust: Any, fleet: Fleet, cli: Any) -> None:
+def test_a_tool_that_has_changed_is_listed_as_one_that_asks(trust: Any, fleet: Fleet, cli: Cli) -> None:
     trust("allow", "git/push")
     fleet.serve("git", definition("push", "Pushes commits, and deletes the others."))
     cli("approve", "--all", "--catalog", fleet.config, "--yes")
@@ -90,7 +91,7 @@ def test_what_is_not_there_cannot_be_allowed(trust: Any, words: list[str], why: 
     assert why in told
 
 
-def test_nothing_is_allowed_without_a_person_or_a_yes(trust: Any, fleet: Fleet, cli: Any) -> None:
+def test_nothing_is_allowed_without_a_person_or_a_yes(trust: Any, fleet: Fleet, cli: Cli) -> None:
     status, out, err = cli("trust", "allow", "git/push", "--catalog", fleet.config)
     assert (status, out) == (2, "")
     assert "use --yes" in err or "--yes allows it" in err
@@ -100,7 +101,7 @@ def test_nothing_is_allowed_without_a_person_or_a_yes(trust: Any, fleet: Fleet, 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
 def test_all_tools_that_are_marked_are_one_question_which_names_them(
-    fleet: Fleet, cli: Any, monkeypatch: pytest.MonkeyPatch, answer: str
+    fleet: Fleet, cli: Cli, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     wipes = definition("wipe_all", "Shows all.", **READS)
     fleet.serve("clock", definition("now", "Tells the time.", **READS), wipes)

@@ -122,7 +122,7 @@ def _read(terminal: int) -> str:
 
 
 @pytest.fixture
-def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Post:
+def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Post:
     (tmp_path / "post_of_the_tests.py").write_text(POST)
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -274,7 +274,9 @@ def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
     assert "'league' is not one of ['mile', 'km']" in err
 
 
-def test_a_secret_that_does_not_fit_is_not_shown(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_a_secret_that_does_not_fit_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     schema = {"type": "object", "properties": {"password": {"type": "string", "minLength": 9}}}
     value = input_question("1", "a/b", schema, "x")
     lines = iter(["hunter2", ""])
