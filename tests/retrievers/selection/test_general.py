@@ -40,7 +40,7 @@ def test_where_no_tool_is_about_the_request_a_search_of_the_web_is_found_and_the
     assert "search/web_search" in [tool.id for tool in with_it.tools]
     assert len(with_it.agents) == len(without.agents) == 3
     assert "serves any subject" in explain_tool("search/web_search", with_it)
-    assert (with_it.verdict, without.verdict) == ("found", "nothing_fits")
+    assert (with_it.verdict, without.verdict) == ("unsure", "nothing_fits")
     assert with_it.probability == without.probability < 0.5  # type: ignore[operator]
     assert with_it.trace.verdict.endswith("no tool seems to be about it, but search/web_search serves any subject")
 
