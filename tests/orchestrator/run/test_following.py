@@ -263,8 +263,8 @@ def test_a_server_that_failed_is_not_asked_again_for_a_while(
 def test_a_server_that_was_repaired_is_asked_for_a_person_who_waits(servers: Servers) -> None:
     config = {"a": servers.stdio("ok", log="a.log"), "b": servers.stdio("ok", log="b.log")}
     load_servers({"b": config["b"]})
-    for name in config:
-        LastListings().fail(name, config[name], Listing(error="it did not start", kind="start", seconds=60))
+    for name, server in config.items():
+        LastListings().fail(name, server, Listing(error="it did not start", kind="start", seconds=60))
     assert [one.agent for one in load_servers(config).problems] == ["a", "b"]
     part = load_servers(config, retry=True)
     assert (part.problems, [agent.id for agent in part.agents]) == ((), ["a", "b"])
