@@ -116,7 +116,8 @@ def test_a_gate_that_fails_is_a_line_and_the_status_is_1(cli: Any) -> None:
     assert [line.partition(" is 0.")[0] for line in err.splitlines()] == ["failed: recall@1", "failed: tool.map@1"]
     assert err.endswith("under 1\n")
     assert cli("eval", QUERIES, *words[:3])[0] == 0
-    assert {"ids", "kind", "rank", "why"} <= set(report["missed"][0]["lacking"][0])
+    (missed, *_) = json.loads(cli("eval", QUERIES, "--tools", "1", "--json")[1])["missed"]
+    assert {"ids", "kind", "rank", "why"} <= set(missed["lacking"][0])
     assert report["confused"][0]["count"] >= 1
 
 
@@ -147,6 +148,21 @@ def test_retrieve_shows_what_eval_measures(name: str, cli: Any) -> None:
     retriever = AgentGraphRetriever.from_catalog(str(EXAMPLE / "catalog"), settings=settings, index=":memory:", k=10)
     assert (status, found["verdict"]) == (0, "found")
     assert [tool["id"] for tool in tools] == [tool.id for tool in retriever.select(query).tools]
+
+
+@pytest.mark.parametrize("name", ["agent-as-a-graph", "agents-and-tools", "weighted-rrf"])
+def test_an_explanation_has_what_brought_each_agent(name: str, cli: Any) -> None:
+    query = json.loads(Path(QUERIES).read_text(encoding="utf-8").splitlines()[0])["query"]
+    _, out, _ = cli("retrieve", query, "--method", name, "--explain", "--json")
+    found = json.loads(out)
+    for agent in found["agents"]:
+        terms = found["trace"]["contributions"][agent["id"]]
+        assert sum(term["weight"] / (term["k"] + term["rank"]) for term in terms) == pytest.approx(agent["score"])
+        assert all(term["node"].startswith(agent["id"]) for term in terms)
+    _, out, _ = cli("retrieve", query, "--method", name, "--explain")
+    first, terms = next(iter(found["trace"]["contributions"].items()))
+    said = [f"{term['weight']:g} / ({term['k']} + {term['rank']}) by {term['node']}" for term in terms]
+    assert f"agent {first}: {' + '.join(said)}" in out
 
 
 @pytest.mark.parametrize(("command", "option"), [("retrieve", "--method"), ("eval", "--methods")])
