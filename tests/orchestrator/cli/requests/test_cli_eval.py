@@ -116,8 +116,6 @@ def test_a_gate_that_fails_is_a_line_and_the_status_is_1(cli: Any) -> None:
     assert [line.partition(" is 0.")[0] for line in err.splitlines()] == ["failed: recall@1", "failed: tool.map@1"]
     assert err.endswith("under 1\n")
     assert cli("eval", QUERIES, *words[:3])[0] == 0
-    (missed, *_) = json.loads(cli("eval", QUERIES, "--tools", "1", "--json")[1])["missed"]
-    assert {"ids", "kind", "rank", "why"} <= set(missed["lacking"][0])
     assert report["confused"][0]["count"] >= 1
 
 
