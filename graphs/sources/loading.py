@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +32,7 @@ from callsheet.graphs.catalog.formats.skill_folders import is_skill, is_skill_fi
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.references import resolve, resolve_skills, separate_ids
 from callsheet.graphs.dependencies import attach, parse_dependencies
-from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.errors import CatalogError, near_names
 from callsheet.graphs.sources.loaded import (
     CatalogSource,
     Loaded,
@@ -273,12 +274,29 @@ def _read(name: str, opening: _Opening) -> SourceCatalog:
     if is_address(name):
         return _read_api(name, opening)
     path = _path(name)
+    if path.suffix == ".py" and path.is_file():
+        named = _reference_to(path)
+        raise CatalogError(f"{name} is a Python file: write {named}, which is the object that holds its tools")
     for kind in CATALOG_KINDS:
         if kind.fits(path):
             return kind.read(path, opening)
     if _REFERENCE.fullmatch(name):
         return _plugin("python")(name)
-    raise CatalogError(f"no catalog at {name}: it is not a file, a folder or module:object")
+    beside = [str(Path(name).parent / one.name) for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = near_names(name, beside)
+    raise CatalogError(f"no catalog at {name}: it is not a file, a folder or module:object{near}")
+
+
+def _reference_to(file: Path) -> str:
+    """Returns ``module:object`` for a Python file, with the first object of it that is a list or a dictionary."""
+    names = ["tools"]
+    with suppress(SyntaxError, ValueError, OSError):
+        for node in ast.parse(file.read_bytes()).body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Dict | ast.ListComp):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)] or names
+                break
+    module = ".".join(part for part in file.with_suffix("").parts if part not in (".", "..", "/"))
+    return f"{file.stem if file.is_absolute() else module}:{names[0]}"
 
 
 def _read_api(source: str | Path, opening: _Opening) -> SourceCatalog:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,17 +10,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from callsheet.graphs import Loaded
 from deciding_model import own_steps
 from fake_agents import SHOP, FakeAgents
-from scripted_model import ScriptedModel, calls, ended, planned
-
-
-@pytest.fixture
-def scripted() -> type[ScriptedModel]:
-    return ScriptedModel
-
-
-@pytest.fixture
-def say() -> dict[str, Callable[..., AIMessage]]:
-    return {"calls": calls, "planned": planned}
+from scripted_model import ScriptedModel, calls, ended
 
 
 @pytest.fixture

@@ -11,8 +11,9 @@ import pytest
 from langgraph.types import Command
 
 from callsheet.agents.calls.review import decision_on
-from conversation import Conversation
+from conversation import Conversation, Conversations
 from deciding_model import DecidingModel
+from fake_agents import FakeAgents
 from office_plans import SUM, steps, sums, worker
 
 BROKEN = "the post is out of order"
@@ -36,7 +37,9 @@ def model() -> DecidingModel:
     )
 
 
-def test_a_step_is_added_when_its_input_is_known(conversation: Any, office: Any, model: DecidingModel) -> None:
+def test_a_step_is_added_when_its_input_is_known(
+    conversation: Conversations, office: FakeAgents, model: DecidingModel
+) -> None:
     run = conversation(model)
     state = run.ask(NEWEST)
     assert office.calls == [("list_files", {"folder": "notes"}), ("read_file", {"path": "june.txt"})]
@@ -60,7 +63,7 @@ def asked(
     return conversation(model, **settings).ask(request), model
 
 
-def test_a_worker_that_asks_for_another_plan_gets_one(conversation: Any, office: Any) -> None:
+def test_a_worker_that_asks_for_another_plan_gets_one(conversation: Conversations, office: FakeAgents) -> None:
     office.broken = {"send_letter"}
 
     def work(text: str) -> Any:
@@ -77,14 +80,14 @@ def test_a_worker_that_asks_for_another_plan_gets_one(conversation: Any, office:
     assert state["revisions"][0]["dropped"] == ["1"]
 
 
-def test_a_failure_that_is_only_dropped_stays(conversation: Any, office: Any) -> None:
+def test_a_failure_that_is_only_dropped_stays(conversation: Conversations, office: FakeAgents) -> None:
     office.broken = {"send_letter"}
     revise = {"drop": ["1"], "done": True}
     state, _ = asked(conversation, "post hello to Ann", steps("post hello"), revise=lambda _: revise, opened=True)
     assert [(i, r["status"]) for i, r in state["results"].items()] == [("1", "failed")]
 
 
-def test_a_branch_that_is_not_taken_is_dropped(conversation: Any, office: Any) -> None:
+def test_a_branch_that_is_not_taken_is_dropped(conversation: Conversations, office: FakeAgents) -> None:
     plan = [*steps("list notes"), {"id": "2", "text": "write nothing there", "depends_on": ["1"]},
             {"id": "3", "text": "write some there", "depends_on": ["1"]}]  # fmt: skip
     revise = {"drop": ["2"], "open": False, "reason": "there are files"}
@@ -95,7 +98,7 @@ def test_a_branch_that_is_not_taken_is_dropped(conversation: Any, office: Any) -
     assert state["revisions"][0]["texts"] == {"2": "write nothing there"}
 
 
-def test_a_run_ends_early(conversation: Any, office: Any) -> None:
+def test_a_run_ends_early(conversation: Conversations, office: FakeAgents) -> None:
     plan = [*steps("list attic"), {"id": "2", "text": "write a row", "depends_on": ["1"]}]
     revise = {"done": True, "reason": "no files"}
     state, _ = asked(conversation, "Write a row if attic has files", plan, revise=lambda _: revise, opened=True)
@@ -103,7 +106,7 @@ def test_a_run_ends_early(conversation: Any, office: Any) -> None:
     assert state["revisions"][0]["dropped"] == ["2"]
 
 
-def test_one_step_an_item(conversation: Any, office: Any) -> None:
+def test_one_step_an_item(conversation: Conversations, office: FakeAgents) -> None:
     plan = [*MAPPED, {"id": "3", "text": "write the sum", "depends_on": ["2"]}]
     state, model = asked(conversation, "list notes, read each file and write the sum", plan)
     assert office.called[:4] == ["list_files", "read_file", "read_file", "read_file"]
@@ -114,7 +117,7 @@ def test_one_step_an_item(conversation: Any, office: Any) -> None:
     assert model.told("reviser") == []
 
 
-def test_one_item_that_fails_loses_none_of_the_others(conversation: Any, office: Any) -> None:
+def test_one_item_that_fails_loses_none_of_the_others(conversation: Conversations, office: FakeAgents) -> None:
     def work(text: str) -> Any:
         return ("read_file", {"path": "gone.txt"}) if "june" in text else worker(text)
 
@@ -123,7 +126,7 @@ def test_one_item_that_fails_loses_none_of_the_others(conversation: Any, office:
     assert status == {"1": "done", "2.1": "done", "2.2": "failed", "2.3": "done"}
 
 
-def test_too_many_items_are_refused_with_their_number(conversation: Any, office: Any) -> None:
+def test_too_many_items_are_refused_with_their_number(conversation: Conversations, office: FakeAgents) -> None:
     state, _ = asked(conversation, "list notes and read each file", MAPPED, max_items=2)
     assert office.called == ["list_files"]
     assert "would be done for 3 items, at most 2 are allowed" in state["results"]["2"]["error"]
@@ -145,7 +148,7 @@ def greedy(told: str) -> dict[str, Any]:
     ],
 )
 def test_a_reviser_that_always_asks_for_more_is_stopped(
-    conversation: Any, office: Any, bound: Any, words: str, calls: int
+    conversation: Conversations, office: FakeAgents, bound: Any, words: str, calls: int
 ) -> None:
     request = "write rows until it is enough"
     state, _ = asked(conversation, request, steps("write row 1"), revise=greedy, opened=True, **bound)
@@ -161,7 +164,9 @@ def test_a_reviser_that_always_asks_for_more_is_stopped(
         ({"id": "7", "text": "List notes."}, "step 7 repeats step 1"),
     ],
 )
-def test_a_revision_that_cannot_be_used_is_refused(conversation: Any, office: Any, step: Any, why: str) -> None:
+def test_a_revision_that_cannot_be_used_is_refused(
+    conversation: Conversations, office: FakeAgents, step: Any, why: str
+) -> None:
     state, model = asked(conversation, NEWEST, steps("list notes"), revise=lambda _: {"steps": [step]}, opened=True)
     assert office.called == ["list_files"]
     assert state["revisions"][0]["refused"] is True
@@ -169,7 +174,7 @@ def test_a_revision_that_cannot_be_used_is_refused(conversation: Any, office: An
     assert "Give a corrected one" in model.told("reviser")[1]
 
 
-def test_a_reviser_that_does_not_answer_leaves_the_plan(conversation: Any, office: Any) -> None:
+def test_a_reviser_that_does_not_answer_leaves_the_plan(conversation: Conversations, office: FakeAgents) -> None:
     def dead(_: str) -> Any:
         raise ConnectionError("no route to the provider")
 
@@ -179,7 +184,7 @@ def test_a_reviser_that_does_not_answer_leaves_the_plan(conversation: Any, offic
     assert "no route to the provider" in state["messages"][-1].text
 
 
-def test_bad_drafts_do_no_harm(conversation: Any, office: Any) -> None:
+def test_bad_drafts_do_no_harm(conversation: Conversations, office: FakeAgents) -> None:
     wrong: list[Callable[[str], Any]] = [
         lambda _: {"steps": [{"id": "1", "text": "", "for_each": "9"}]},
         lambda _: {"steps": [{"id": "1", "text": "read x", "for_each": "1"}]},
@@ -192,7 +197,7 @@ def test_bad_drafts_do_no_harm(conversation: Any, office: Any) -> None:
         assert office.calls == []
 
 
-def test_items_of_items(conversation: Any, office: Any) -> None:
+def test_items_of_items(conversation: Conversations, office: FakeAgents) -> None:
     plan = [*MAPPED, {"id": "3", "text": "write {item}", "for_each": "2"}]
     request = "list notes, read each file and write a row for each line"
     state, _ = asked(conversation, request, plan)
@@ -200,14 +205,14 @@ def test_items_of_items(conversation: Any, office: Any) -> None:
     assert list(state["results"])[4:] == ["3.1", "3.2", "3.3"]
 
 
-def test_a_mapped_step_that_is_asked_for_again_is_refused(conversation: Any, office: Any) -> None:
+def test_a_mapped_step_that_is_asked_for_again_is_refused(conversation: Conversations, office: FakeAgents) -> None:
     revise = {"steps": [READ]}
     state, _ = asked(conversation, "list notes and read each file", MAPPED, revise=lambda _: revise, opened=True)
     assert office.called.count("read_file") == 3
     assert "repeats step 2.1" in state["plan"]["incomplete"]
 
 
-def test_a_mapped_step_without_its_list_is_not_run(conversation: Any, office: Any) -> None:
+def test_a_mapped_step_without_its_list_is_not_run(conversation: Conversations, office: FakeAgents) -> None:
     office.broken = {"list_files"}
     plan = [*steps("list notes", "write hello"), {**READ, "id": "3", "depends_on": ["1", "2"]}]
     state, _ = asked(conversation, "list notes, write hello and read each file", plan)
@@ -217,7 +222,9 @@ def test_a_mapped_step_without_its_list_is_not_run(conversation: Any, office: An
 
 
 @pytest.mark.parametrize("late", [[], ["4", "5"]])
-def test_a_step_for_each_of_no_items_has_no_items(conversation: Any, office: Any, late: list[str]) -> None:
+def test_a_step_for_each_of_no_items_has_no_items(
+    conversation: Conversations, office: FakeAgents, late: list[str]
+) -> None:
     plan = [{"id": "3", "text": "write {item}", "for_each": "2", "depends_on": ["2", *late]}, READ,
             *steps("list attic"), {"id": "4", "text": "read may.txt"},
             {"id": "5", "text": "read june.txt", "depends_on": ["4"]}]  # fmt: skip
@@ -227,7 +234,7 @@ def test_a_step_for_each_of_no_items_has_no_items(conversation: Any, office: Any
     assert {name: state["results"][name]["result"] for name in "23"} == dict.fromkeys("23", "There are no items.")
 
 
-def test_approval_inside_mapped_steps(office: Any) -> None:
+def test_approval_inside_mapped_steps(office: FakeAgents) -> None:
     plan = [*steps("list notes"), {"id": "2", "text": "write {item}", "for_each": "1.files[*].name"}]
     office.approval = "always"
     run = Conversation(office.agents(), model=DecidingModel(plan=lambda _: {"steps": plan}, work=worker))
@@ -243,7 +250,7 @@ def test_approval_inside_mapped_steps(office: Any) -> None:
     assert state["results"]["2.2"]["status"] != "done"
 
 
-def test_two_threads_at_once(office: Any) -> None:
+def test_two_threads_at_once(office: FakeAgents) -> None:
     run = Conversation(office.agents(), model=sums())
 
     def one(thread: str) -> Any:
@@ -257,7 +264,7 @@ def test_two_threads_at_once(office: Any) -> None:
     assert sorted(office.called) == sorted(["list_files", *["read_file"] * 3, "write_row"] * 2)
 
 
-async def test_a_cancelled_run_of_mapped_steps_is_taken_up(office: Any) -> None:
+async def test_a_cancelled_run_of_mapped_steps_is_taken_up(office: FakeAgents) -> None:
     run = Conversation(office.agents(), model=sums())
     given = {"messages": [{"role": "user", "content": SUM}]}
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from conversation import Conversations
 from deciding_model import DecidingModel
+from fake_agents import FakeAgents
 
 
 def asked_for(text: str) -> Any:
@@ -15,7 +17,7 @@ def asked_for(text: str) -> Any:
 
 
 @pytest.mark.parametrize("planning", ["auto", "none"])
-def test_planner_and_worker_see_the_conversation_before_the_request(conversation: Any, planning: str) -> None:
+def test_planner_and_worker_see_the_conversation_before_the_request(conversation: Conversations, planning: str) -> None:
     model = DecidingModel(work=lambda _: ("read_file", {"path": "june.txt"}))
     run = conversation(model, planning=planning)
     run.ask("read june.txt")
@@ -31,7 +33,7 @@ def test_planner_and_worker_see_the_conversation_before_the_request(conversation
         assert "<step id='t1.1'>" in openings[0]
 
 
-def test_the_roster_is_the_same_text_in_every_prompt(conversation: Any) -> None:
+def test_the_roster_is_the_same_text_in_every_prompt(conversation: Conversations) -> None:
     model = DecidingModel(work=asked_for)
     run = conversation(model)
     run.ask("read may.txt")
@@ -41,7 +43,7 @@ def test_the_roster_is_the_same_text_in_every_prompt(conversation: Any) -> None:
     assert first.endswith("files: list_files, read_file\nledger: write_row\npost: send_letter\nwire: send_telegram")
 
 
-def test_results_of_earlier_requests_are_used_by_id(conversation: Any, office: Any) -> None:
+def test_results_of_earlier_requests_are_used_by_id(conversation: Conversations, office: FakeAgents) -> None:
     def plan(text: str) -> Any:
         if text.startswith("The conversation"):
             return {"steps": [{"id": "1", "text": "write it down", "depends_on": ["t1.1"]}]}
@@ -60,7 +62,7 @@ def test_results_of_earlier_requests_are_used_by_id(conversation: Any, office: A
     assert state["plan"]["steps"][0]["uses"] == ["t1.1"]
 
 
-def test_a_long_conversation_is_cut_to_its_budget(conversation: Any) -> None:
+def test_a_long_conversation_is_cut_to_its_budget(conversation: Conversations) -> None:
     model = DecidingModel(work=lambda _: ("read_file", {"path": "may.txt"}))
     run = conversation(model, conversation_tokens=120)
     for number in range(12):
@@ -70,7 +72,7 @@ def test_a_long_conversation_is_cut_to_its_budget(conversation: Any) -> None:
     assert len(run.app.get_state(run.config).values["turns"]) <= 5
 
 
-def test_without_a_model_a_reference_is_to_the_last_result(conversation: Any, office: Any) -> None:
+def test_without_a_model_a_reference_is_to_the_last_result(conversation: Conversations, office: FakeAgents) -> None:
     run = conversation(None, allow=("ledger/write_row",))
     run.ask("Read the file may.txt")
     state = run.ask("Write the result as a row")

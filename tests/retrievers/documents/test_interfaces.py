@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -68,7 +69,7 @@ class Drawn(Embeddings):
         return next(arrow for word, arrow in self.ARROWS.items() if word in text.lower())
 
 
-def test_a_chunk_scores_by_its_best_sentence(write: Any) -> None:
+def test_a_chunk_scores_by_its_best_sentence(write: Callable[[dict[str, str | bytes]], Path]) -> None:
     """Eq. 3: score(T) = max of cos(s, q); for q = (1, 0): cos (3, 4) = 3/5, cos (0, 2) = 0, cos (-1, 0) = -1.
 
     The snippets are of the 3 * top_k best sentences, here 3/5, 0 and 0.
