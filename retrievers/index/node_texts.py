@@ -72,15 +72,9 @@ class VectorIndex(Protocol):
         ...
 
 
-<<<<<<< HEAD
 Texts = Literal["full", "plain", "concatenated"]
 RECIPES: Mapping[Texts, str] = {"full": "r3", "plain": "p1", "concatenated": "c1"}
-"""Version of the texts of the nodes, a part of the name of the index that holds them."""
-=======
-Texts = Literal["full", "plain"]
-RECIPES: Mapping[Texts, str] = {"full": "r3", "plain": "p1"}
 """The version of the texts of the nodes; the name of an index contains it."""
->>>>>>> main
 _MAX_PARAMETERS = 12
 _MAX_OUTPUTS = 6
 _MAX_SENTENCE = 400

@@ -95,16 +95,10 @@ def spans_of(units: Sequence[Unit]) -> list[Span]:
     return [unit.span for unit in units if unit.kind == "clause" and unit.span]
 
 
-<<<<<<< HEAD
 PublishedSearch = Literal["mcp_zero", Search]
 Scoring = Literal["scores", PublishedSearch]
-"""How nodes are scored: our way, by MCP-Zero, or by one of the searches of the literature."""
+"""The ways of scoring nodes: our own, MCP-Zero, or one of the searches of the literature."""
 Ranking = Literal["scores", AgentRanking]
-=======
-Scoring = Literal["scores", Search]
-"""The ways of scoring nodes: our own, or one of the searches of the literature."""
-Ranking = Literal["scores", "agent_as_a_graph"]
->>>>>>> main
 Expansion = Literal["expected_use", "graph_rag_tool_fusion", "none"]
 
 
