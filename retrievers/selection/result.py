@@ -57,6 +57,15 @@ class Ranked:
     likely: Scores | None = None
     contributions: Mapping[str, tuple[RankContribution, ...]] = field(default_factory=dict)
 
+    def contributions_of(self, agents: Sequence[PickedAgent]) -> dict[str, tuple[RankContribution, ...]]:
+        """Returns what brought these agents in a rank fusion of the literature, by agent; empty without one."""
+        shown: dict[str, tuple[RankContribution, ...]] = {}
+        for agent in agents:
+            terms = self.contributions.get(agent.id)
+            if terms:
+                shown[agent.id] = terms
+        return shown
+
     def evidence(self, nodes: Sequence[Node], row_of: Mapping[str, int], taken: set[str]) -> tuple[Evidence, ...]:
         """Returns the scores of the best nodes and of the selected tools."""
         rows = best_rows(self.scores, _TRACED).tolist()

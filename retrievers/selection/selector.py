@@ -199,7 +199,7 @@ class Selector:
                 verdict=fit.why,
                 nodes=nodes,
                 cut=tuple(budget.cut.values())[:_MAX_CUT],
-                contributions={one.id: terms for one in picked if (terms := ranked.contributions.get(one.id))},
+                contributions=ranked.contributions_of(picked),
             ),
         )
 
