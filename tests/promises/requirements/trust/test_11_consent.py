@@ -264,11 +264,8 @@ def test_what_decides_is_shown_and_secrets_are_not(tmp_path: Path) -> None:
 
 @pytest.mark.server
 def test_the_server_s_graphs_do_not_load_before(fleet: Fleet, config: Path, tmp_path: Path) -> None:
-    import os
-
     environment = {**os.environ, "CALLSHEET_CATALOG": str(config), "CALLSHEET_HOME": str(tmp_path / "home")}
-    program = [sys.executable, "-c", "import callsheet.orchestrator.app"]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    done = run_forked(["-c", "import callsheet.orchestrator.app"], env=environment)
     assert done.returncode == 1
     assert "CALLSHEET_YES=1" in done.stderr
     assert fleet.sent("a") == []
