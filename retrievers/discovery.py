@@ -1,4 +1,4 @@
-"""Discovery of tools by capabilities, as in ToolKG but without a language model."""
+"""Discovers tools by capabilities, as ToolKG does, but without a language model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SOURCES = 5
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """A tool with its expected use, its link to the likely capabilities, .1 to 1, and why it is no candidate, if so."""
+    """A tool that was considered: its expected use, its link to the likely capabilities, and why it was rejected."""
 
     id: str
     use: float
@@ -38,7 +38,7 @@ class Inspected:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What a request may need, and the tools for it, at most ``budget``; all of them likeliest first.
+    """What a request may need, and at most ``budget`` tools for it; everything is sorted by likelihood.
 
     Attributes:
         capabilities: Id of a capability that it may need -> likelihood, 0 to 1.
@@ -56,7 +56,7 @@ class Discovery:
     verdict: Verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values, for ``callsheet discover --json``."""
+        """Returns the discovery as JSON values, for ``callsheet discover --json``."""
         return asdict(self)
 
 

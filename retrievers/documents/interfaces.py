@@ -1,4 +1,4 @@
-"""The interfaces of A-RAG as functions and as tools of LangChain: search by words, search by meaning, read.
+"""The interfaces of A-RAG as functions and as LangChain tools: search by words, search by meaning, and reading.
 
 Source: A-RAG (arXiv 2602.03442), section 3.2.
 """
@@ -27,7 +27,7 @@ from callsheet.retrievers.documents.document_text import Chunk, estimated_tokens
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk in a search result: its score (Eq. 1 or 3), matching sentences in full (Eq. 2), and keywords in it."""
+    """A chunk in a search result: its score (Eq. 1 or 3), its matching sentences (Eq. 2), and the keywords in it."""
 
     chunk: str
     score: float
@@ -43,14 +43,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """The result of a search: chunks, best first, and a note where there are none, or not all was compared or shown."""
+    """The result of a search: chunks, best first, and a note if nothing matched or if the search was incomplete."""
 
     hits: tuple[Hit, ...]
     note: str = ""
 
     @property
     def tokens(self) -> int:
-        """The retrieved tokens."""
+        """Returns the number of tokens of the result."""
         return sum(estimated_tokens(snippet) for hit in self.hits for snippet in hit.snippets)
 
     def __str__(self) -> str:
@@ -60,7 +60,7 @@ class Hits:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One chunk of a reading: its text, or why it is empty, its hash, if it exists, and its page, if it has one."""
+    """One chunk of a reading: its text or the reason why there is none, its hash, and its page."""
 
     chunk: str
     text: str = ""
@@ -78,18 +78,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of reading: the chunks in the requested order."""
+    """The result of reading chunks, in the requested order."""
 
     parts: tuple[Part, ...]
 
     @property
     def read(self) -> dict[str, str]:
-        """Update of the context tracker: id -> digest of every chunk with text."""
+        """Returns the update for the context tracker: the id and digest of every chunk whose text was read."""
         return {part.chunk: part.digest for part in self.parts if part.text}
 
     @property
     def tokens(self) -> int:
-        """The retrieved tokens."""
+        """Returns the number of tokens of the result."""
         return sum(estimated_tokens(part.text) for part in self.parts)
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ MOST_HITS = 20
 MOST_KEYWORDS = 50
 MOST_READ = 10
 SNIPPETS = 1_000
-"""Estimated tokens of the sentences that one search shows: as many as one chunk has."""
+"""Default number of estimated tokens of the sentences that one search shows, which is the size of one chunk."""
 _SPACE = re.compile(r"\s+")
 _ADDED = "[] \t\n"  # what models add to an id
 
@@ -199,7 +199,7 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sni
 def chunk_read(
     index: DocumentIndex, chunk_ids: str | Sequence[str], *, read: Mapping[str, str] | None = None
 ) -> Reading:
-    """Reads the whole text of chunks, without those that were read before.
+    """Reads the whole text of chunks; chunks that were read before are not repeated.
 
     Args:
         index: The documents.
@@ -266,10 +266,10 @@ Result = tuple[str, dict[str, Any]]
 
 @dataclass
 class DocumentTools:
-    """The interfaces to one index, for one conversation.
+    """The three interfaces to one index as tools, for one conversation.
 
-    Each returns a text, and as artifact ``{"tokens": retrieved tokens, "chunks": [ids of chunks read now or before],
-    "read": {id: digest of those read now}}``. It raises a ``ToolException`` where the function raises a
+    Each tool returns a text, and as artifact ``{"tokens": retrieved tokens, "chunks": [ids of chunks read now or
+    before], "read": {id: digest of those read now}}``. It raises a ``ToolException`` where the function raises a
     ``SettingsError``.
 
     Attributes:

@@ -248,11 +248,27 @@ def test_a_server_that_failed_is_not_asked_again_for_a_while(
     for _ in range(2):
         (problem,) = load_servers(config).problems
         assert (problem.kind, servers.count("a", "start")) == ("timeout", 0)
-        assert f"{LATE.error}\nIt is asked again in 12 min; `callsheet sync` asks it now" in problem.message
+        assert (
+            f"{LATE.error}\nIt failed 0 s ago, and is asked again in 12 min; `callsheet sync` asks it now"
+            in problem.message
+        )
+    later(monkeypatch, 100)
+    assert "It failed 2 min ago, and is asked again in 11 min" in load_servers(config).problems[0].message
     later(monkeypatch, 751)
     assert not load_servers(config).problems
     later(monkeypatch, 752)
     assert load_servers(config).remembered
+
+
+def test_a_server_that_was_repaired_is_asked_for_a_person_who_waits(servers: Servers) -> None:
+    config = {"a": servers.stdio("ok", log="a.log"), "b": servers.stdio("ok", log="b.log")}
+    load_servers({"b": config["b"]})
+    for name, server in config.items():
+        LastListings().fail(name, server, Listing(error="it did not start", kind="start", seconds=60))
+    assert [one.agent for one in load_servers(config).problems] == ["a", "b"]
+    part = load_servers(config, retry=True)
+    assert (part.problems, [agent.id for agent in part.agents]) == ((), ["a", "b"])
+    assert not load_servers(config).problems
 
 
 def test_what_is_known_of_a_server_that_failed_is_used_and_called_old(servers: Servers) -> None:
@@ -315,7 +331,11 @@ def test_what_is_known_is_loaded_without_asking_anybody(servers: Servers, never:
     assert not part.agents
     assert {(one.agent, one.kind, one.message) for one in part.problems} == {
         ("a", "unheard", "it has not answered yet"),
-        ("b", "timeout", f"{LATE.error}\nIt is asked again in 12 min; `callsheet sync` asks it now"),
+        (
+            "b",
+            "timeout",
+            f"{LATE.error}\nIt failed 0 s ago, and is asked again in 12 min; `callsheet sync` asks it now",
+        ),
         ("c", "unheard", "it has not answered yet"),
     }
     assert servers.count("a", "start") == 0

@@ -251,3 +251,34 @@ def test_check_finds_what_servers_changed_once(catalog: Path, tmp_path: Path, cl
     assert status == 1
     rules = [finding["rule"] for finding in json.loads(out)["findings"] if finding["severity"] == "error"]
     assert rules == ["pin-changed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("aks", "x"), "Did you mean 'ask'?"),
+        (
+            ("check", "--catalog", "mytools.py"),
+            "mytools.py is a Python file: write mytools:shouts, which",
+        ),
+        (
+            ("check", "--catalog", "mytool"),
+            "no catalog at mytool: it is not a file, a folder or module:object (did",
+        ),
+        (("check", "--catalog", "one.json", "--ignore", "shadowin"), "(did you mean 'shadowing'?)"),
+        (("retrieve", "x", "--catalog", "one.json", "--method", "bm52"), "(did you mean 'bm25'?)"),
+        (("trust", "allow", "weathr", "--catalog", "one.json"), "(did you mean 'weather'?)"),
+        (("trust", "revoke", "weathr", "--catalog", "one.json"), "(did you mean 'weather'?)"),
+        (("call", "weather", "--catalog", "one.json"), "'weather' is an agent; its tools are weather/forecast"),
+        (("call", "forecast", "--catalog", "one.json"), "(did you mean 'weather/forecast'?)"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_nearest(
+    tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mytools.py").write_text("LIMIT = 5\nshouts = [print]\n")
+    forecast = {"name": "forecast", "inputSchema": {"type": "object"}}
+    Path("one.json").write_text(json.dumps({"name": "weather", "tools": [forecast]}))
+    status, _, err = cli(*words)
+    assert (status, told in " ".join(err.split())) == (2, True), err

@@ -124,3 +124,24 @@ def test_all_tools_that_are_marked_are_one_question_which_names_them(
     assert (reason(fleet, "clock/now") == "") is (answer == "y")
     assert (reason(fleet, "shop-orders/tellOrder", str(spec)) == "") is (answer == "y")
     assert reason(fleet, "clock/wipe_all")
+
+
+def test_ten_servers_at_the_first_run_are_two_questions_which_show_each(
+    tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = Fleet(tmp_path)
+    for number in range(9):
+        fleet.serve(f"desk{number}", definition(f"read{number}", **READS))
+    document = json.loads(fleet.config.read_text())
+    document["mcpServers"]["same"] = document["mcpServers"]["desk0"]
+    fleet.config.write_text(json.dumps(document))
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    asked: list[str] = []
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda text: (asked.append(text), "y")[1])
+    told = cli("index", "--catalog", fleet.config)[2]
+    assert len(asked) == 2
+    names = [*(f"desk{number}" for number in range(9)), "same"]
+    assert all(f"  {name}: {sys.executable}" in told for name in names)
+    assert all(f"  {name}: read" in told for name in names)
+    assert f"as in `callsheet trust allow desk0 --catalog {fleet.config}`" in told

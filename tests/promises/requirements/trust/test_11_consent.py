@@ -47,7 +47,7 @@ def test_no_door_starts_anything_by_itself(fleet: Fleet, config: Path, door: Any
     with pytest.raises(TrustError) as refused:
         door(config)
     assert f"a: {sys.executable} " in str(refused.value)
-    assert f"(in {Path.cwd()})" in str(refused.value)
+    assert f"(in {config.parent})" in str(refused.value)
     assert "with PYTHONPATH=/tmp/shown, TOKEN\n" in str(refused.value)
     assert "yes=True" in str(refused.value)
     assert SECRET not in str(refused.value)
@@ -111,13 +111,17 @@ def test_what_decides_is_agreed_to_anew_when_it_changes(config: Path, field: str
         load(config)
 
 
-def test_an_agreement_holds_for_the_folder_it_was_given_in(
+def test_an_agreement_holds_for_the_folder_of_the_file_from_wherever_it_is_read(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Agreements().add(starts_of(servers_in(str(config))))
     monkeypatch.chdir(tmp_path)
+    assert load(config).catalog.tools
+    copy = tmp_path / "elsewhere" / "mcp.json"
+    copy.parent.mkdir()
+    copy.write_text(config.read_text())
     with pytest.raises(TrustError, match="would start"):
-        load(config)
+        load(copy)
 
 
 def test_a_person_sees_what_is_hidden_in_a_command(tmp_path: Path) -> None:
