@@ -10,8 +10,11 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from callsheet.graphs.errors import CatalogError, lookup, near_names
+from callsheet.graphs.errors import CatalogError, UnknownNameError, lookup, near_names
 from callsheet.graphs.text.messages import counted
+
+_MOST_NAMED = 10
+"""Tools of an agent that an error names."""
 
 Name = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 
@@ -292,7 +295,14 @@ class Catalog(Record):
 
     def tool(self, tool_id: str) -> Tool:
         """Returns the tool of this id, or raises ``UnknownNameError``, which suggests similar ids."""
-        return lookup(self.tools, tool_id, "tool", "catalog")
+        if tool_id in self.tools:
+            return self.tools[tool_id]
+        if tool_id in self.by_id:
+            ids = [tool.id for tool in self.by_id[tool_id].tools]
+            more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+            raise UnknownNameError(f"{tool_id!r} is an agent; its tools are {', '.join(ids[:_MOST_NAMED])}{more}")
+        near = near_names(tool_id, self.tools) or near_names(tool_id, self.by_id)
+        raise UnknownNameError(f"no tool {tool_id!r} in the catalog{near}")
 
 
 def parameters_of(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:

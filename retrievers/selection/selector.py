@@ -190,7 +190,7 @@ class Selector:
         return Selection(
             query=query,
             agents=picked,
-            verdict="found" if fit.found else "nothing_fits",
+            verdict=fit.verdict,
             skills=skills,
             probability=fit.probability,
             decision=decision,

@@ -107,10 +107,10 @@ def test_only_what_is_offered_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> 
     ask_person([waits(4, {}, tool="a/b", always=True, **few)])
     ask_person([waits(5, {}, **few), waits(6, {"x": 1}, **few)])
     assert shown == [
-        "y=yes, n=no, e=edit, r=respond, q=ask later",
-        "y=yes, n=no, q=ask later",
-        "y=yes, t=always for this tool, n=no, q=ask later",
-        "a=all, e=each, n=none, q=ask later",
+        "y=yes, n=no, e=edit, r=respond, q=later",
+        "y=yes, n=no, q=later",
+        "y=yes, t=always for this tool, n=no, q=later",
+        "a=all, e=each, n=none, q=later",
     ]
 
 
@@ -160,3 +160,25 @@ def test_calls_of_one_program_are_one_answer_with_a_decision_on_each(say: Say, l
     given = [(one["type"], one["hash"]) for one in answers.get("p", {}).get("decisions", [])]
     assert given == [(kind, f"h{number}") for number, kind in enumerate(kinds or (), 1)]
     assert list(left) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        (["a"], yes(1, always=True)),
+        (["always"], yes(1, always=True)),
+        (["YES"], yes(1)),
+        (["e x", "what?", "", "no", ""], no(1)),
+        (["la"], None),
+    ],
+)
+def test_a_choice_is_a_letter_a_word_or_the_beginning_of_one_word(say: Say, typed: list[str], answer: Any) -> None:
+    left = say(*typed)
+    assert ask_person(files("a.txt")) == ({} if answer is None else {"i1": answer})
+    assert list(left) == []
+
+
+def test_a_word_that_may_mean_two_choices_is_asked_again(say: Say, capsys: pytest.CaptureFixture[str]) -> None:
+    say("it", "q")
+    ask_person([waits(1, {}, type="unknown_outcome")])
+    assert "'it' is none of: d=it was done, n=it was not, send it again, g=give up" in capsys.readouterr().err

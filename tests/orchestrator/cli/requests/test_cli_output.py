@@ -27,9 +27,10 @@ CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
 
 def test_every_row_of_retrieve_has_a_tool_and_the_other_agents_are_named_once(cli: Cli) -> None:
     given = ("retrieve", "will it rain tomorrow", "--catalog", str(CATALOG), "--tools", "2")
-    header, *rows = cli(*given)[1].splitlines()
+    header, *rows, doubt = cli(*given)[1].splitlines()
     assert header.split() == ["agent", "score", "tool"]
     assert [row.split()[-1] for row in rows] == ["weather/forecast", "weather/current_weather"]
+    assert doubt.startswith("It is not sure that one of these fits: 0.")
     last = cli(*given, "-k", "5")[1].splitlines()[-1]
     assert last.startswith("without a tool among these: calendar (")
     assert [name in last for name in ("mail (", "files (", "weather")] == [True, True, False]
@@ -67,7 +68,9 @@ def test_a_refused_request_is_told_once(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == ""
 
 
-def test_a_bug_is_no_negative_answer(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+def test_an_internal_error_does_not_end_with_the_status_of_a_negative_answer(
+    monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
     @click.command()
     def breaks() -> None:
         raise ZeroDivisionError

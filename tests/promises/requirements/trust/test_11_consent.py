@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from callsheet.graphs.trust.pins import server_identity
 from callsheet.orchestrator import CallsheetTools
 from commands import run
 from fleet import Fleet, definition
+from forked import run_forked
 
 SECRET = "not-to-be-shown"
 DOORS = [load, AgentGraphRetriever.from_catalog, create_supervisor, CallsheetTools]
@@ -46,7 +47,7 @@ def test_no_door_starts_anything_by_itself(fleet: Fleet, config: Path, door: Any
     with pytest.raises(TrustError) as refused:
         door(config)
     assert f"a: {sys.executable} " in str(refused.value)
-    assert f"(in {Path.cwd()})" in str(refused.value)
+    assert f"(in {config.parent})" in str(refused.value)
     assert "with PYTHONPATH=/tmp/shown, TOKEN\n" in str(refused.value)
     assert "yes=True" in str(refused.value)
     assert SECRET not in str(refused.value)
@@ -110,13 +111,17 @@ def test_what_decides_is_agreed_to_anew_when_it_changes(config: Path, field: str
         load(config)
 
 
-def test_an_agreement_holds_for_the_folder_it_was_given_in(
+def test_an_agreement_holds_for_the_folder_of_the_file_from_wherever_it_is_read(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Agreements().add(starts_of(servers_in(str(config))))
     monkeypatch.chdir(tmp_path)
+    assert load(config).catalog.tools
+    copy = tmp_path / "elsewhere" / "mcp.json"
+    copy.parent.mkdir()
+    copy.write_text(config.read_text())
     with pytest.raises(TrustError, match="would start"):
-        load(config)
+        load(copy)
 
 
 def test_a_person_sees_what_is_hidden_in_a_command(tmp_path: Path) -> None:
@@ -263,12 +268,9 @@ def test_what_decides_is_shown_and_secrets_are_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.server
-def test_the_server_s_graphs_do_not_load_before(fleet: Fleet, config: Path, tmp_path: Path) -> None:
-    import os
-
+def test_the_graphs_of_the_server_do_not_load_without_consent(fleet: Fleet, config: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "CALLSHEET_CATALOG": str(config), "CALLSHEET_HOME": str(tmp_path / "home")}
-    program = [sys.executable, "-c", "import callsheet.orchestrator.app"]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    done = run_forked(["-c", "import callsheet.orchestrator.app"], env=environment)
     assert done.returncode == 1
     assert "CALLSHEET_YES=1" in done.stderr
     assert fleet.sent("a") == []
