@@ -25,6 +25,8 @@ _BLOCK = 512
 _NONE = -2.0
 """Below every cosine: there is no such pair."""
 Rows = NDArray[np.intp]
+Words = tuple[str, str]
+"""Those of the name and the description of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +50,8 @@ def find_copies(loaded: Loaded, vectors: Vectors | None) -> Copies:
     nearest tools of others; the tools of any other system only behind those that are nearly identical. Of systems that
     were pinned together or not at all, those that imitate come last, and the others are in the order of the catalog.
 
-    ``vectors`` has one row per tool in the order of the catalog, ``(n, d)``. Without them, and for more than 10,000
-    tools, a tool stands behind the first one with the same words in name and description.
+    ``vectors`` has one row per tool in the order of the catalog, ``(n, d)``. Without them, only tools with the same
+    words in name and description are alike. Of more than 10,000 tools, each stands behind the first one with its words.
     """
     tools = list(loaded.catalog.tools.values())
     number = _system_numbers(loaded)
@@ -57,11 +59,14 @@ def find_copies(loaded: Loaded, vectors: Vectors | None) -> Copies:
     pinned = np.zeros(len({*number.values()}), np.intp)
     for agent in number.keys() & loaded.places.keys():
         pinned[number[agent]] = loaded.places[agent]
-    trusted = np.isin(of, [number[agent] for agent in loaded.trusted])
-    if vectors is None or len(tools) > _MOST:
-        return Copies(_of_same_words(tools, of, pinned, trusted))
-    vectors = np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9), np.float32)
-    cosines = _cosines_with_systems(vectors, of, len(pinned))
+    trusted = np.isin(of, [number[agent] for agent in number.keys() & loaded.trusted])
+    words = [(split_name(tool.name), " ".join(shown(tool.description).casefold().split())) for tool in tools]
+    if len(tools) > _MOST:
+        first = _first_of_same_words(words, of, pinned)
+        return Copies({tools[row].id: tools[first[row]].id for row in first.keys() - np.flatnonzero(trusted).tolist()})
+    if vectors is not None:
+        vectors = np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9), np.float32)
+    cosines = _best_cosines(words, vectors, of, len(pinned))
 
     alike = (cosines >= ALIKE) | _named_after_arguments(tools, of, len(pinned))
     alike &= pinned <= pinned[of][:, None]
@@ -74,21 +79,23 @@ def find_copies(loaded: Loaded, vectors: Vectors | None) -> Copies:
 
     order = np.lexsort((imitates, pinned)).argsort()
     cosines[order >= order[of][:, None]] = _NONE
-    least = np.where(imitates[of], _NONE + 1, NEAR)
+    best = cosines.max(axis=1, initial=_NONE)
+    behind = (best >= NEAR) | ((best > _NONE) & imitates[of])
     originals: dict[str, str] = {}
-    for row in np.flatnonzero((cosines.max(axis=1, initial=_NONE) >= least) & ~trusted).tolist():
-        others = np.flatnonzero(of == cosines[row].argmax())
-        originals[tools[row].id] = tools[others[np.argmax(vectors[others] @ vectors[row])]].id
+    for row in np.flatnonzero(behind & ~trusted).tolist():
+        rows = np.flatnonzero(of == cosines[row].argmax())
+        originals[tools[row].id] = tools[_nearest(row, rows, words, vectors)].id
     return Copies(originals, frozenset(agent for agent, own in number.items() if imitates[own]))
 
 
 def _system_numbers(loaded: Loaded) -> dict[str, int]:
-    """Returns the number of the system of each agent; agents of one system have the same."""
+    """Returns the number of the system of each agent with tools; agents of one system have the same."""
     numbers: dict[str, int] = {}
     of_agents: dict[str, int] = {}
     for agent in loaded.catalog.agents:
-        system = _system_of(agent, loaded.connections.get(agent.id))
-        of_agents[agent.id] = numbers.setdefault(system, len(numbers))
+        if agent.tools:
+            system = _system_of(agent, loaded.connections.get(agent.id))
+            of_agents[agent.id] = numbers.setdefault(system, len(numbers))
     return of_agents
 
 
@@ -101,16 +108,27 @@ def _system_of(agent: Agent, connection: object) -> str:
     return repr((connection.command, *connection.args[:first], *rest, connection.url, connection.openapi))
 
 
-def _cosines_with_systems(vectors: Vectors, of: Rows, systems: int) -> NDArray[np.float32]:
-    """Returns the best cosine of each tool with the tools of each other system, ``(n, systems)``."""
-    order = np.argsort(of, kind="stable")
-    present, starts = np.unique(of[order], return_index=True)
-    best = np.full((len(of), systems), _NONE, np.float32)
-    # In blocks, because all cosines of 10,000 tools are 400 MB.
-    for start in range(0, len(of), _BLOCK):
-        cosines = vectors[start : start + _BLOCK] @ vectors[order].T
-        best[start : start + _BLOCK, present] = np.maximum.reduceat(cosines, starts, axis=1)
-    best[np.arange(len(of)), of] = _NONE
+def _best_cosines(words: Sequence[Words], vectors: Vectors | None, of: Rows, systems: int) -> Vectors:
+    """Returns the best cosine of each tool with the tools of each other system, ``(n, systems)``.
+
+    That of tools with the same words is 1, of all others without vectors -1.
+    """
+    best = np.full((len(words), systems), -1, np.float32)
+    if vectors is not None:
+        order = np.argsort(of, kind="stable")
+        starts = np.searchsorted(of[order], np.arange(systems))
+        columns = vectors[order].T
+        # In blocks, because all cosines of 10,000 tools are 400 MB.
+        for start in range(0, len(words), _BLOCK):
+            cosines = vectors[start : start + _BLOCK] @ columns
+            best[start : start + _BLOCK] = np.maximum.reduceat(cosines, starts, axis=1)
+    rows_of: defaultdict[Words, list[int]] = defaultdict(list)
+    for row, its in enumerate(words):
+        rows_of[its].append(row)
+    for rows in rows_of.values():
+        if len(rows) > 1:
+            best[np.ix_(rows, of[rows])] = 1
+    best[np.arange(len(words)), of] = _NONE
     return best
 
 
@@ -140,13 +158,20 @@ def _number_of_models(alike: NDArray[np.bool_]) -> int:
     return len(np.unique(by_size.argmax(axis=1)))
 
 
-def _of_same_words(tools: Sequence[Tool], of: Rows, pinned: Rows, trusted: NDArray[np.bool_]) -> dict[str, str]:
-    """Returns the tools that have the words of one of another system that was there first."""
-    first: dict[tuple[str, str], int] = {}
-    originals: dict[str, str] = {}
+def _first_of_same_words(words: Sequence[Words], of: Rows, pinned: Rows) -> dict[int, int]:
+    """Returns the rows of the tools that have the words of one of another system, each with the first of them."""
+    first: dict[Words, int] = {}
+    originals: dict[int, int] = {}
     for row in np.lexsort((of, pinned[of])).tolist():
-        words = (split_name(tools[row].name), " ".join(shown(tools[row].description).casefold().split()))
-        original = first.setdefault(words, row)
-        if of[original] != of[row] and not trusted[row]:
-            originals[tools[row].id] = tools[original].id
+        original = first.setdefault(words[row], row)
+        if of[original] != of[row]:
+            originals[row] = original
     return originals
+
+
+def _nearest(row: int, rows: Rows, words: Sequence[Words], vectors: Vectors | None) -> int:
+    """Returns which of these rows has the same words, or is the nearest; the first, if that is not known."""
+    for other in rows.tolist():
+        if words[other] == words[row]:
+            return other
+    return int(rows[0] if vectors is None else rows[np.argmax(vectors[rows] @ vectors[row])])
