@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import fleet, latency, models, report
-from benchmarks.measurements import ablations, arag, attack, dependencies, nothing_fits, papers, toolkg, whole_requests
+from benchmarks.measurements import (
+    ablations,
+    arag,
+    attack,
+    dependencies,
+    extractive,
+    nothing_fits,
+    papers,
+    toolkg,
+    whole_requests,
+)
 from benchmarks.rankings import outcomes, summary
 from benchmarks.rivals import beside_rivals, worth_comparing
 from benchmarks.search import World, embedder_of_this_run, vectors_of_this_run
@@ -120,6 +130,7 @@ SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "arag-hotpotqa": lambda options, say: arag.measure(_data(options, "hotpotqa"), "hotpotqa"),
     "arag-musique": lambda options, say: arag.measure(_data(options, "musique"), "musique"),
     "arag-medical": lambda options, say: arag.measure(_data(options, "graphrag-bench"), "graphrag-bench"),
+    "arag-extractive": lambda options, say: extractive.measure(_data(options, "hotpotqa")),
     "latency": lambda options, say: latency.measure(options.data, say, scale=options.scale),
     "index-size": lambda options, say: latency.measure_index_size(_given(options.scale, _SCALE) and options.data, say),
     "model-arms": lambda options, say: models.measure(_data(options, models.SET), _given(options.model, _MODEL)),

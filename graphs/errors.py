@@ -1,4 +1,4 @@
-"""Errors that callers meet, and findings of checks."""
+"""The errors that Callsheet raises, and the findings of checks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class CallsheetError(Exception):
 
 
 class CatalogError(CallsheetError, ValueError):
-    """A catalog, or a file that it is read from, is invalid."""
+    """Raised if a catalog, or a file that it is read from, is invalid."""
 
 
 class UnknownNameError(CallsheetError, KeyError):
-    """The catalog has no agent or tool of this name."""
+    """Raised if the catalog has no agent or tool with this name."""
 
     def __str__(self) -> str:
         """The message without the quotation marks that KeyError adds."""
@@ -29,19 +29,19 @@ class UnknownNameError(CallsheetError, KeyError):
 
 
 class SettingsError(CallsheetError, ValueError):
-    """A setting has an invalid value."""
+    """Raised if a setting has an invalid value."""
 
 
 class TrustError(CallsheetError):
-    """A command of the catalog has no consent, or the stored pins cannot be used."""
+    """Raised if a command of the catalog has no consent, or if the stored pins cannot be used."""
 
 
 class RequestError(CallsheetError, ValueError):
-    """A request or a query is too long."""
+    """Raised if a request or a query is too long."""
 
 
 class PlanError(CallsheetError, ValueError):
-    """A plan is not a directed acyclic graph of existing steps."""
+    """Raised if a plan is not a directed acyclic graph of existing steps."""
 
 
 def lookup(entries: Mapping[str, _Entry], name: str, kind: str, where: str) -> _Entry:
@@ -52,7 +52,7 @@ def lookup(entries: Mapping[str, _Entry], name: str, kind: str, where: str) -> _
 
 
 def needs_extra(extra: str) -> str:
-    """Returns what an error says about an extra that is not installed: "needs the extra rdf, ..."."""
+    """Returns the part of an error message that names an extra that is not installed: "needs the extra rdf, ..."."""
     return f"needs the extra {extra}, which is not installed: in the checkout, pip install '.[{extra}]'"
 
 
@@ -72,7 +72,7 @@ def near_ids(name: str, known: Iterable[str]) -> list[str]:
 
 
 class Severity(StrEnum):
-    """Severity of a finding."""
+    """The severity of a finding."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -81,9 +81,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One problem of a catalog: what is wrong, where, and how to correct it.
+    """A problem in a catalog: what is wrong, where, and how to correct it.
 
-    The id of the agent, or of the tool, is empty if the finding is not about one.
+    The id of the agent or the tool is empty if the finding does not concern one.
     """
 
     severity: Severity

@@ -1,4 +1,4 @@
-"""The knowledge graph in the formats of other programs: GraphML, Cypher, Mermaid. RDF is in ``graphs.rdf``."""
+"""Exports the knowledge graph as GraphML, Cypher and Mermaid; ``graphs.rdf`` exports RDF."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PROPERTIES: Mapping[str, Sequence[str]] = {
 
 
 def key(kind: str, *parts: str) -> str:
-    """Returns ``tool/weather.forecast``; unique for each kind and parts."""
+    """Returns a key such as ``tool/weather.forecast``, which is unique for each kind and parts."""
     quoted = [quote(part, safe="", errors="replace").replace(".", "%2E") for part in parts]
     return f"{kind}/{'.'.join(quoted)}"
 
@@ -98,7 +98,7 @@ def _property(name: str, value: Any) -> Property:
 
 
 def json_text(value: Any) -> str:
-    """Returns JSON with keys in their original order and without ASCII escapes."""
+    """Serialises a value as JSON, with keys in their original order and without ASCII escapes."""
     return json.dumps(value, ensure_ascii=False, default=partial(TypeAdapter(Any).dump_python, mode="json"))
 
 
@@ -182,6 +182,11 @@ _STYLES = (
     "classDef core fill:#fdf1d0,stroke:#b8860b,color:#1b2a41",
     "classDef start fill:#d5e8d4,stroke:#2d7d46,stroke-width:3px,color:#1b2a41",
     "classDef agent fill:#f3f6fa,stroke:#9db2cf,color:#1b2a41",
+    "classDef tool fill:#dbe7f6,stroke:#3a6ea5,color:#1b2a41",
+    "classDef skill fill:#f6e3ef,stroke:#a5467c,color:#1b2a41",
+    "classDef capability fill:#e8e1f5,stroke:#6b4fa0,color:#1b2a41",
+    "classDef parameter fill:#ffffff,stroke:#7a8699,color:#1b2a41",
+    "classDef output fill:#eef1f4,stroke:#7a8699,color:#1b2a41",
 )
 
 
@@ -208,7 +213,7 @@ def to_mermaid(catalog: Catalog) -> str:
 def edges_to_mermaid(graph: KnowledgeGraph, edges: Sequence[Edge], *, start: Any = None) -> str:
     """Returns edges of the knowledge graph as a Mermaid flowchart.
 
-    Shapes tell the kinds of nodes, lines those of dependencies. The node ``start`` is highlighted.
+    Shapes show the kinds of nodes, lines show the kinds of dependencies. The node ``start`` is highlighted.
 
     Source: Representing Agentic Tools in Knowledge Graphs, figure 3: server, tool, capability, parameter.
     """

@@ -1,6 +1,6 @@
-"""The knowledge graph of a catalog, and all that follows its edges.
+"""The knowledge graph of a catalog, and the functions that follow its edges.
 
-Nodes are agents, tools and skills, by id; parameters, outputs and capabilities are added on demand.
+Its nodes are the ids of agents, tools and skills; ``detailed_graph`` adds parameters, outputs and capabilities.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, Dependenc
 from callsheet.graphs.errors import lookup
 
 KnowledgeGraph: TypeAlias = "nx.MultiDiGraph[Any]"
-"""Every node and every edge has the attribute ``kind``; the edges of dependencies have ``dependency`` too."""
+"""The type of the graph: each node and edge has the attribute ``kind``, and each dependency also ``dependency``."""
 NodeKind = Literal["agent", "tool"]
 _INDIRECT = 0.5  # how likely an optional argument is filled
 
 
 class Relation(StrEnum):
-    """The kinds of edges, beside the four kinds of dependency (``DependencyKind``).
+    """The kinds of edges other than dependencies, whose kinds are in ``DependencyKind``.
 
     Source: Agent-as-a-Graph, section 3.1 (owned by); Representing Agentic Tools in Knowledge Graphs (inputs and
     capabilities); outputs and skills are ours.
@@ -46,7 +46,7 @@ class Relation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A tool that a walk along dependencies reached.
+    """A tool that a walk along dependencies has reached.
 
     Attributes:
         path: Tool ids from the start of the walk to this tool, both included.
@@ -59,7 +59,7 @@ class Reached:
 
 
 def knowledge_graph(catalog: Catalog) -> KnowledgeGraph:
-    """Agents, tools and skills with their edges; built at the first use, and the same object after it.
+    """Returns the graph of agents, tools and skills; it is built on first use and then cached with the catalog.
 
     Source: Agent-as-a-Graph, section 3.1, and Graph RAG-Tool Fusion, section 3.1.
     """
@@ -71,7 +71,7 @@ def knowledge_graph(catalog: Catalog) -> KnowledgeGraph:
 
 
 def graph_of(agents: Iterable[Agent], skills: Iterable[Skill] = ()) -> KnowledgeGraph:
-    """Builds the knowledge graph; the key of a dependency is its place in the list of its tool."""
+    """Builds the knowledge graph; the key of a dependency is its position in the list of its tool."""
     graph: KnowledgeGraph = nx.MultiDiGraph()
     tools = []
     # Tools may depend on tools of later agents, so all nodes are added before the dependencies.
@@ -91,14 +91,14 @@ def graph_of(agents: Iterable[Agent], skills: Iterable[Skill] = ()) -> Knowledge
 
 
 def restrict_graph(part: Catalog, whole: Catalog) -> Catalog:
-    """Gives the user's part of a catalog a view of the whole graph, in which no path leads to a hidden node."""
+    """Sets the graph of a part of a catalog to a view of the whole graph, without paths to hidden nodes."""
     nodes = frozenset((*part.by_id, *part.tools, *part.skills_by_id))
     part.derived["graph"] = nx.subgraph_view(knowledge_graph(whole), filter_node=nodes.__contains__)
     return part
 
 
 def kind_of(graph: KnowledgeGraph, node: str) -> NodeKind:
-    """Returns whether a node is an agent or a tool."""
+    """Returns the kind of a node: agent or tool."""
     return cast("NodeKind", graph.nodes[node]["kind"])
 
 
@@ -111,7 +111,7 @@ def owner(graph: KnowledgeGraph, node: str) -> str:
 
 
 def dependency_edges(graph: KnowledgeGraph) -> Iterator[tuple[str, Dependency]]:
-    """Yields all dependencies, each with the id of the tool that has it."""
+    """Yields all dependencies, each with the id of the tool that depends on the other."""
     for tool, _, data in graph.edges(data=True):
         if "dependency" in data:
             yield tool, data["dependency"]
@@ -290,13 +290,13 @@ def evidence(graph: KnowledgeGraph, path: Sequence[str]) -> str:
 
 
 def requiring(graph: KnowledgeGraph, tools: Collection[str]) -> set[str]:
-    """Returns the ids of the tools that require any of these, directly or through others, and of these themselves."""
+    """Returns the ids of these tools and of all tools that require one of them, directly or through others."""
     backwards = nx.DiGraph((edge.tool, tool) for tool, edge in dependency_edges(graph) if edge.required)
     return set(tools).union(*nx.bfs_layers(backwards, [tool for tool in backwards if tool in tools]))
 
 
 def cycles(edges: Iterable[tuple[str, str]]) -> list[nx.DiGraph[str]]:
-    """Returns the parts of a graph of these edges in which every node leads to every other, or to itself."""
+    """Returns the groups of nodes that form cycles: within a group, every node leads to every other, or to itself."""
     graph = nx.DiGraph(edges)
     parts = []
     for nodes in nx.strongly_connected_components(graph):
@@ -307,7 +307,7 @@ def cycles(edges: Iterable[tuple[str, str]]) -> list[nx.DiGraph[str]]:
 
 
 def cycle_from(part: nx.DiGraph[str], start: str, second: str | None = None) -> list[str]:
-    """Returns the ids along a cycle of one of the ``cycles``, with the start again at the end."""
+    """Returns the ids along a cycle within a group of ``cycles``; it begins and ends with ``start``."""
     if second is not None:
         return [start, *nx.shortest_path(part, second, start)]
     return [*(edge[0] for edge in nx.find_cycle(part, start)), start]
@@ -384,11 +384,11 @@ def _with_broader(names: Iterable[str], taxonomy: Sequence[Capability]) -> list[
 
 
 Edge: TypeAlias = tuple[Any, Any, Mapping[str, Any]]
-"""Source, target and attributes."""
+"""An edge: source, target and attributes."""
 
 
 def find_node(graph: KnowledgeGraph, name: str) -> Any:
-    """Returns the agent, tool or skill of this id, or else the capability.
+    """Returns the agent, tool or skill with this id, otherwise the capability with this id.
 
     Raises:
         UnknownNameError: There is none; the message suggests similar ids.
@@ -416,7 +416,7 @@ def node_name(node: Any) -> str:
 
 
 def edge_values(edge: Edge) -> dict[str, Any]:
-    """Returns ``source``, ``target`` and ``kind``, and what else a dependency says, as JSON values."""
+    """Returns an edge as JSON values: ``source``, ``target``, ``kind``, and the details of a dependency."""
     source, target, data = edge
     dependency = data.get("dependency")
     details = dependency.model_dump(mode="json", exclude={"tool", "kind"}) if dependency else {}
@@ -424,7 +424,7 @@ def edge_values(edge: Edge) -> dict[str, Any]:
 
 
 def edge_line(edge: Edge) -> str:
-    """Returns an edge in one line, with the parameter, the reason and the confidence of a dependency.
+    """Returns an edge as one line, with the parameter, the reason and the confidence of a dependency.
 
     For example ``weather/forecast -[owned_by]-> weather``.
     """

@@ -1,4 +1,4 @@
-"""Which process holds something that outlives it, and whether that process still runs."""
+"""Identifies a process that holds something which outlives it, and checks whether it still runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from callsheet.graphs.catalog.model import Record
 
 
 class ProcessIdentity(Record):
-    """A process of a machine.
+    """Identifies a process on a machine.
 
     Attributes:
         host: Name of the machine, for people.
@@ -28,13 +28,13 @@ class ProcessIdentity(Record):
 
     @classmethod
     def here(cls) -> ProcessIdentity:
-        """This process; reads files of the system."""
+        """Returns the identity of this process; reads files of the system."""
         process = os.getpid()
         return cls(host=socket.gethostname(), machine=machine(), process=process, born=born(process))
 
     @property
     def runs(self) -> bool | None:
-        """Whether the process runs; None if that cannot be checked from here."""
+        """Returns whether the process still runs; None if that cannot be checked on this machine."""
         if self == ProcessIdentity.here():
             return True
         if self.machine != machine() or sys.platform == "win32":
@@ -49,7 +49,7 @@ class ProcessIdentity(Record):
 
 
 def machine() -> str:
-    """Returns the scope of process numbers."""
+    """Returns an identifier of this machine or container, within which process numbers are unique."""
     return f"{socket.gethostname()}{_boot()}"
 
 
@@ -64,7 +64,7 @@ def _boot() -> str:
 
 
 def born(process: int) -> str:
-    """Returns when a process was started, if the system tells."""
+    """Returns the time when a process was started, as text; empty if the system does not report it."""
     try:
         told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     except OSError:

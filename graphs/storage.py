@@ -1,4 +1,4 @@
-"""Callsheet's data: files in local folders, or in a store that several machines share; locks and atomic writes."""
+"""Stores Callsheet's data in local folders or in a store that several machines share, with locks and atomic writes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def state_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """The folder for data that can be rebuilt, such as indexes: ``CALLSHEET_HOME``, otherwise the user's cache."""
+    """Returns the folder for data that can be rebuilt, such as indexes: ``CALLSHEET_HOME``, or the user's cache."""
     from platformdirs import user_cache_path
 
     return _home() or user_cache_path("callsheet")
@@ -45,15 +45,15 @@ def _home() -> Path | None:
 
 
 def yes_from_environment() -> bool:
-    """Returns whether ``CALLSHEET_YES`` agrees to start the commands that a catalog names."""
+    """Returns whether ``CALLSHEET_YES`` gives consent to start the commands of a catalog."""
     return os.environ.get("CALLSHEET_YES", "").strip().lower() in {"1", "true", "yes", "on"}
 
 
 @contextmanager
 def file_lock(file: Path) -> Iterator[None]:
-    """Lets one process at a time read a file and write it again, and creates its folder.
+    """Locks a file, so that only one process at a time reads it and writes it again; creates its folder.
 
-    ``TrustError``: The folder is not writable, or another process has held the lock for 30 seconds.
+    Raises a ``TrustError`` if the folder is not writable, or if another process has held the lock for 30 seconds.
     """
     from filelock import FileLock, Timeout
 
@@ -70,7 +70,7 @@ def file_lock(file: Path) -> Iterator[None]:
 
 
 def is_full(error: BaseException) -> bool:
-    """Returns whether an error, or one of its causes, says that the disk or the user's quota is full."""
+    """Returns whether an error, or one of its causes, is a full disk or an exhausted quota."""
     errors = [error]
     for one in errors:  # which grows meanwhile
         causes = (one.__cause__, one.__context__, *(one.exceptions if isinstance(one, BaseExceptionGroup) else ()))
@@ -79,12 +79,12 @@ def is_full(error: BaseException) -> bool:
 
 
 def cure_of(error: BaseException) -> str:
-    """Returns how to correct an error on writing one of our files."""
+    """Returns advice on how to correct an error that occurred when a file of Callsheet was written."""
     return _FREE if is_full(error) else "set CALLSHEET_HOME to a writable folder"
 
 
 def private_folder(folder: Path) -> Path:
-    """Creates a folder with access for its owner only; an existing one is not changed."""
+    """Creates a folder that only its owner can access; an existing folder is not changed."""
     if not folder.is_dir():
         if not folder.parent.is_dir():
             private_folder(folder.parent)
@@ -93,7 +93,7 @@ def private_folder(folder: Path) -> Path:
 
 
 def private_file(file: Path) -> Path:
-    """Creates an empty file that only its owner can read, for a library to write; an existing one is not changed."""
+    """Creates an empty file that only its owner can read, so that a library writes to it; an existing one stays."""
     private_folder(file.parent)
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE))
@@ -101,10 +101,10 @@ def private_file(file: Path) -> Path:
 
 
 def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE) -> None:
-    """Replaces a file atomically: readers see the old content or the new, never a part.
+    """Replaces a file atomically: readers see the old content or the new content, never a mixture.
 
-    A symbolic link stays one, and its target is replaced. A pipe or a device is written to. A new file has the
-    permissions ``mode`` less the umask, an existing one keeps its own.
+    A symbolic link is kept, and its target is replaced. A pipe or a device is written to directly. A new file has the
+    permissions ``mode`` less the umask; an existing file keeps its own.
     """
     file = file.resolve()
     existed = file.exists()
@@ -128,7 +128,7 @@ def replace_bytes(file: Path, content: bytes, *, mode: int = _FILE_MODE) -> None
 
 
 class StoreError(CallsheetError, OSError):
-    """The shared store does not answer, or refuses."""
+    """Raised if the shared store does not answer or refuses a request."""
 
     def __str__(self) -> str:
         """The message, without a number."""
@@ -136,39 +136,40 @@ class StoreError(CallsheetError, OSError):
 
 
 class SharedStore(Protocol):
-    """A store that several machines share: texts in UTF-8 by name, read whole and replaced whole."""
+    """The protocol of a store that several machines share: UTF-8 texts by name, read and replaced as a whole."""
 
     def read(self, name: str) -> bytes:
-        """Returns the content; a ``FileNotFoundError`` or another ``OSError`` where there is none."""
+        """Returns the content of an entry; raises a ``FileNotFoundError`` or another ``OSError`` if there is none."""
         ...
 
     def write(self, name: str, content: bytes | None) -> None:
-        """Replaces the content atomically, or removes it (None); an ``OSError`` if that cannot be done."""
+        """Replaces an entry atomically, or removes it if ``content`` is None; raises an ``OSError`` if that fails."""
         ...
 
     def locked(self, name: str) -> AbstractContextManager[None]:
-        """Lets one thread of one process at a time in; a ``TrustError`` after 30 seconds, or if it is not writable."""
+        """Runs the block in one thread of one process at a time; raises a ``TrustError`` after 30 seconds."""
         ...
 
     def version(self, name: str) -> tuple[float, ...] | None:
-        """Returns when it was last replaced, in seconds since 1970, and what else changes then.
+        """Returns values that change with each replacement; the first is its time, in seconds since 1970.
 
-        None if it is not there.
+        None if there is no such entry.
         """
         ...
 
     def catalog_version(self) -> str | None:
         """Returns a text that changes with each change of pins or listings.
 
-        A ``StoreError`` if the store does not answer.
+        Raises a ``StoreError`` if the store does not answer.
         """
         ...
 
 
 class StoredFile:
-    """A file by its path on this machine, or by its name in a shared store; its text form names it (``file_named``).
+    """A file on this machine, by its path, or in a shared store, by its name.
 
-    A new one on this machine can be read by its owner only. Errors are those of ``SharedStore``.
+    ``str`` returns a text from which ``file_named`` finds the file again. A new file on this machine can be read by its
+    owner only. Errors are those of ``SharedStore``.
     """
 
     def __init__(self, name: str, store: SharedStore | None = None) -> None:
@@ -185,11 +186,11 @@ class StoredFile:
         return self._store.read(self.name) if self._store else self._path.read_bytes()
 
     def text(self) -> str:
-        """Returns the content as text; a ``UnicodeDecodeError`` if it is not UTF-8."""
+        """Returns the content as text; raises a ``UnicodeDecodeError`` if it is not UTF-8."""
         return self.read().decode("utf-8")
 
     def replace(self, content: bytes) -> None:
-        """Replaces the content: readers see the old one or the new one. Creates the file and its folder."""
+        """Replaces the content atomically; creates the file and its folder if they do not exist."""
         if self._store:
             self._store.write(self.name, content)
         else:
@@ -204,11 +205,11 @@ class StoredFile:
             self._path.unlink(missing_ok=True)
 
     def locked(self) -> AbstractContextManager[None]:
-        """Lets one process at a time read it and replace it."""
+        """Runs the block while no other process reads or replaces the file under this lock."""
         return self._store.locked(self.name) if self._store else file_lock(self._path)
 
     def version(self) -> tuple[float, ...] | None:
-        """Returns a value that changes with each replacement; None if there is no file, or it was never reached."""
+        """Returns a value that changes with each replacement; None if there is no file."""
         if self._store:
             return self._store.version(self.name)
         with suppress(OSError):
@@ -217,21 +218,21 @@ class StoredFile:
         return None
 
     def modified(self) -> float:
-        """Returns when it was last replaced, in seconds since 1970; a ``FileNotFoundError`` if that is not known."""
+        """Returns the time of the last replacement, in seconds since 1970; a ``FileNotFoundError`` if unknown."""
         version = self.version()
         if version is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", str(self))
         return version[0]
 
     def sibling(self, name: str) -> StoredFile:
-        """Returns the file of this name beside it."""
+        """Returns the file with this name in the same folder."""
         return StoredFile("/".join([*self.name.split("/")[:-1], name]), self._store)
 
 
 def shared_store() -> SharedStore | None:
-    """Returns the store that ``CALLSHEET_STORE`` names; None if it names none, so that data are local files.
+    """Returns the store that ``CALLSHEET_STORE`` names; None if it is not set, so that data are local files.
 
-    ``SettingsError``: The address is invalid, or the extra ``postgres`` is not installed.
+    Raises a ``SettingsError`` if the address is invalid, or if the extra ``postgres`` is not installed.
     """
     address = os.environ.get("CALLSHEET_STORE", "").strip()
     return _store_at(address) if address else None
@@ -248,19 +249,19 @@ def _store_at(address: str) -> SharedStore:
 
 
 def state_file(name: str) -> StoredFile:
-    """Returns a file that must not be lost, such as pins: in the shared store, else in the user's data folder."""
+    """Returns a file for data that must not be lost, in the shared store or else in the user's data folder."""
     return _shared_file(name) or StoredFile(str(state_folder() / name))
 
 
 def cache_file(name: str) -> StoredFile:
-    """Returns a file that can be rebuilt: in the shared store, else in the user's cache."""
+    """Returns a file for data that can be rebuilt, in the shared store or else in the user's cache."""
     return _shared_file(name) or StoredFile(str(cache_folder() / name))
 
 
 def file_named(name: str | Path | StoredFile) -> StoredFile:
-    """Returns the file with this text form: ``store:`` and its name in the shared store, or a path.
+    """Returns the file for a text: ``store:`` followed by a name in the shared store, or else a path.
 
-    A file is itself.
+    A ``StoredFile`` is returned unchanged.
     """
     if isinstance(name, StoredFile):
         return name

@@ -367,7 +367,7 @@ def _words(error: Exception) -> str:
 
 def _unfit(selections: Sequence[Selection], catalog: Catalog) -> str:
     """For a worker, if nothing seems to fit any of its steps: the nearest agents, and what it may do; else empty."""
-    if any(selection.verdict == "found" for selection in selections):
+    if any(selection.verdict != "nothing_fits" for selection in selections):
         return ""
     near = dict.fromkeys(agent.id for selection in selections for agent in selection.agents)
     known = [agent for agent in near if agent in catalog.by_id][:_NEAREST]

@@ -1,4 +1,4 @@
-"""A catalog for a model that explores it: A-RAG's interfaces as tools, search, then read."""
+"""Tools with which a model explores a catalog: it searches first, then reads, as in A-RAG."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _LONGEST_LINE = 160
 
 
 def agent_line(agent: Agent) -> str:
-    """Its id, and its description; if that only repeats its name, the descriptions of its tools."""
+    """Returns the id and the description of an agent on one line.
+
+    If the description only repeats the name, the descriptions of its tools stand in its place.
+    """
     named = set(tokens(split_name(f"{agent.id} {agent.name}")))
     about = agent.description
     if set(tokens(split_name(about))) <= named:
@@ -33,7 +36,7 @@ def agent_line(agent: Agent) -> str:
 
 
 def tool_line(tool: Tool) -> str:
-    """Returns the id and the first sentence of the description."""
+    """Returns the id of a tool and the first sentence of its description, on one line."""
     return f"{tool.id}: {_short(first_sentence(tool.description or tool.title), _LONGEST_LINE)}"
 
 
@@ -125,7 +128,7 @@ class CatalogTools:
         return "\n".join([*lines[skip : skip + MOST_LINES], *more]) or "nothing more"
 
     def as_tools(self) -> list[BaseTool]:
-        """Returns the four as LangChain tools; their errors are results."""
+        """Returns the four methods as LangChain tools, which return their errors as results."""
         functions = (self.keyword_search_tools, self.semantic_search_tools, self.read_tools, self.walk_graph)
         known: dict[str, Any] = {"handle_tool_error": True, "handle_validation_error": True}
         known["metadata"] = {"annotations": dict(READ_ONLY)}
@@ -172,7 +175,10 @@ class CatalogTools:
 
 
 def tool_in_full(tool: Tool) -> dict[str, Any]:
-    """All that a caller of the tool needs: ``id``, ``description``, ``inputSchema``, and ``outputs`` and ``needs``."""
+    """Returns all that a caller of a tool needs, as JSON values.
+
+    The keys are ``id``, ``description``, ``inputSchema``, ``outputs`` and ``needs``.
+    """
     schema = shown_schema(tool.input_schema)
     full: dict[str, Any] = {"id": tool.id, "description": shown(tool.description), "inputSchema": schema}
     if tool.outputs:

@@ -1,4 +1,4 @@
-"""Discovery of tools by capabilities, as in ToolKG but without a language model."""
+"""Discovers tools by capabilities, as ToolKG does, but without a language model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SOURCES = 5
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """A tool with its expected use, its link to the likely capabilities, .1 to 1, and why it is no candidate, if so."""
+    """A tool that was considered: its expected use, its link to the likely capabilities, and why it was rejected."""
 
     id: str
     use: float
@@ -38,11 +38,11 @@ class Inspected:
 
 @dataclass(frozen=True, slots=True)
 class Discovery:
-    """What a request may need, and the tools for it, at most ``budget``; all of them likeliest first.
+    """What a request may need, and at most ``budget`` tools for it; everything is sorted by likelihood.
 
     Attributes:
         capabilities: Id of a capability that it may need -> likelihood, 0 to 1.
-        actions: The types of action of these: their capabilities at the second level of the taxonomy.
+        actions: The types of action of these: the next broader capability of each, or itself at the top.
         sources: Id of an agent that may serve it -> share in the expected use of all considered tools, 0 to 1.
     """
 
@@ -56,7 +56,7 @@ class Discovery:
     verdict: Verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values, for ``callsheet discover --json``."""
+        """Returns the discovery as JSON values, for ``callsheet discover --json``."""
         return asdict(self)
 
 
@@ -93,11 +93,12 @@ def discover(selector: Selector, query: str, *, budget: int = 5, **changes: obje
     uses |= {tool.id: tool.use for tool in selection.tools}
     inspected = sorted(uses, key=lambda tool: -uses[tool])[: INSPECTED * budget]
     likely = dict(selection.trace.capabilities)
+    capabilities = selector.capabilities.taxonomy.by_id
     return Discovery(
         query=selection.query,
         budget=budget,
         capabilities=likely,
-        actions=tuple(dict.fromkeys(selector.capabilities.taxonomy.at(1, name) for name in likely)),
+        actions=tuple(dict.fromkeys(capabilities[name].broader or name for name in likely)),
         sources=_sources(uses, selector.catalog),
         inspected=tuple(_inspected(tool, uses[tool], selection, selector) for tool in inspected),
         candidates=selection.tools,

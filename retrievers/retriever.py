@@ -163,7 +163,7 @@ class AgentGraphRetriever(BaseRetriever):
             yield self._visible
 
     def within(self, user: User | str) -> AgentGraphRetriever:
-        """Returns the same retriever restricted to what one user may see. It is cheap: indexes are shared."""
+        """Returns a retriever restricted to what one user may see; it shares the indexes, so it is cheap to make."""
         return self.model_copy(update={"user": User(user) if isinstance(user, str) else user})
 
     def select(self, query: str, *, decision_model: DecisionModel | None = None, **changes: Any) -> Selection:

@@ -1,4 +1,4 @@
-"""The roster of a catalog: all agents, a line each, with the names of their tools, from which a model chooses.
+"""Makes the roster of a catalog: one line per agent with the names of its tools, from which a model chooses.
 
 Names are cheap and schemas are dear: 472 tools are 2,000 tokens of names, in a prefix that providers cache. A model
 that sees all names picks the tools that a whole request needs better than a ranking does.
@@ -22,7 +22,7 @@ from callsheet.retrievers.retriever import AgentGraphRetriever
 from callsheet.retrievers.selection.select_settings import units_of
 
 LEGEND = "A tool's id is agent/tool; x_{a, b} stands for x_a and x_b."
-"""How to read a roster, for the prompts that hold one."""
+"""Explains to a model how to read a roster."""
 _ABOUT = (80, 40, 0)
 """Characters of what an agent is for: the first is the usual one, the others are for a catalog that is too large."""
 _TOOL_ABOUT = 120
@@ -213,13 +213,16 @@ def tool_name(name: str) -> str:
 
 
 def is_deprecated(tool: Tool) -> bool:
-    """Whether the definition says so: in its annotations or schema, or as the first word of title or description."""
+    """Returns whether a tool is marked as deprecated.
+
+    The mark is in its annotations or its schema, or it is the first word of its title or description.
+    """
     said = tool.annotations.get("deprecated") is True or tool.input_schema.get("deprecated") is True
     return said or any(_DEPRECATED.match(shown(text)) for text in (tool.title, tool.description))
 
 
 def count_tokens(text: str) -> int:
-    """Returns number of tokens of a text (WordPiece, an approximation); eight characters count as one at least."""
+    """Returns the approximate number of WordPiece tokens of a text; eight characters count as at least one token."""
     known = len(shared_tokenizer().encode(text, add_special_tokens=False).ids)
     return max(known, len(text) // _LONGEST_TOKEN)
 
@@ -231,10 +234,10 @@ def _cost(lines: Sequence[str]) -> int:
 def found_lines(
     catalog: Catalog, agent_ids: Iterable[str], *, max_tokens: int = 2_000, first: Collection[str] = ()
 ) -> str:
-    """The whole lines of some agents, in this order, as far as they fit into ``max_tokens``; empty if there are none.
+    """Returns the complete roster lines of these agents, in this order, as far as they fit into ``max_tokens``.
 
-    Of an agent whose line alone is too long, the names in ``first`` (ids of tools) are given, or else its first names,
-    and the number of the others. Unknown agents are left out.
+    If the line of an agent is too long by itself, it shows the tools in ``first`` (ids), otherwise the first tools by
+    name, and the number of the others. Unknown agents are left out. The result is empty if there are none.
     """
     room = max_tokens
     lines = list[str]()
@@ -269,9 +272,10 @@ def _part_line(agent: Agent, first: Collection[str], max_tokens: int) -> str:
 
 
 def agents_found(retriever: AgentGraphRetriever, request: str, *, most: int = 20) -> tuple[list[str], list[str]]:
-    """The agents that a request names, then those that its clauses find, in turn; and the tools found, best first.
+    """Returns the agents and the tools that fit a request, best first.
 
-    ``retriever`` is restricted to what the user may see. A clause finds the owners of its best tools.
+    Agents that the request names come first, then the owners of the best tools of each clause, in turn. ``retriever``
+    is restricted to what the user may see.
     """
     catalog = retriever.catalog
     units = [unit.text for unit in units_of(request, implied=False)]

@@ -51,12 +51,24 @@ _STOP_WORDS = frozenset(
 
 
 class Question(NamedTuple):
-    """A question; from the chunks read, the share of what is needed, and whether it is complete; its short answers."""
+    """A question; from the chunks read, the share of what is needed, and whether it is complete.
+
+    Attributes:
+        answers: Its short answers.
+        words: The content words of its long answer, if it has no short one.
+    """
 
     text: str
     recall: Callable[[Collection[str]], float]
     complete: Callable[[Collection[str]], bool]
     answers: Sequence[str] = ()
+    words: Sequence[str] = ()
+
+    def contained(self, text: str) -> float:
+        """How much of the answer a text contains, 0 to 1: a short answer whole or not, of a long one its words."""
+        if self.words:
+            return word_share(self.words, plain(text))
+        return float(contains(text, self.answers))
 
 
 Collected = tuple[DocumentIndex, Sequence[Question]]
@@ -119,15 +131,14 @@ def medical(data: Path) -> Iterator[Collected]:
         texts = dict(zip(index.lexicon.ids, index.lexicon.texts(), strict=True))
 
         def share(words: Sequence[str], chunks: Collection[str]) -> float:
-            text = " ".join(texts[chunk] for chunk in chunks)
-            return sum(word in text for word in words) / len(words)
+            return word_share(words, " ".join(texts[chunk] for chunk in chunks))
 
         def bears(words: Sequence[str], chunks: Collection[str]) -> bool:
             return any(share(words, [chunk]) >= BEARING for chunk in chunks)
 
         found = [(one["question"], answer_words(one["question"], one["answer"])) for one in asked]
         questions = [
-            Question(text, partial(share, words), partial(bears, words))
+            Question(text, partial(share, words), partial(bears, words), words=words)
             for text, words in found
             if len(words) >= _LEAST_WORDS
         ]
@@ -142,6 +153,11 @@ def contains(text: str, answers: Sequence[str]) -> bool:
         return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(_NO_PUNCTUATION)).split())
 
     return any(answer and answer in bare(text) for answer in map(bare, answers))
+
+
+def word_share(words: Sequence[str], text: str) -> float:
+    """The share of these words that a plain text contains."""
+    return sum(word in text for word in words) / len(words)
 
 
 def answer_words(question: str, answer: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""What tools can do, from broad to narrow; ``retrievers.capabilities`` finds which tool has which capability."""
+"""Taxonomies of what tools can do; ``retrievers.capabilities`` finds which tool has which capability."""

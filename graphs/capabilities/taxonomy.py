@@ -43,7 +43,7 @@ class Capability(Record):
 
 
 class Taxonomy(Record):
-    """Capabilities that form trees; ``CatalogError`` for one id twice, an unknown broader one, or a cycle."""
+    """Capabilities that form trees; raises a ``CatalogError`` for a repeated id, an unknown parent or a cycle."""
 
     capabilities: tuple[Capability, ...] = ()
 
@@ -69,12 +69,12 @@ class Taxonomy(Record):
 
     @cached_property
     def by_id(self) -> Mapping[str, Capability]:
-        """Every capability by id, in the order of the file."""
+        """Maps each id to its capability, in the order of the file."""
         return {capability.id: capability for capability in self.capabilities}
 
     @cached_property
     def leaves(self) -> tuple[str, ...]:
-        """Ids of the narrowest capabilities, which tools are assigned to."""
+        """Returns the ids of the narrowest capabilities, to which tools are assigned."""
         broader = {capability.broader for capability in self.capabilities}
         return tuple(capability.id for capability in self.capabilities if capability.id not in broader)
 
@@ -92,7 +92,10 @@ class Taxonomy(Record):
         return tuple(ids)
 
     def at(self, depth: int, capability_id: str) -> str:
-        """Returns the id at this depth on the path from the broadest (0) to this one; its own id if it is less deep."""
+        """Returns the id at this depth on the path from the broadest capability (depth 0) to this one.
+
+        If the capability is less deep, its own id is returned.
+        """
         path = [*reversed(self.ancestors(capability_id)), capability_id]
         return path[min(depth, len(path) - 1)]
 
@@ -124,16 +127,16 @@ def default_taxonomy() -> Taxonomy:
 
 
 def shipped_capabilities() -> tuple[Capability, ...]:
-    """Returns the capabilities of the default taxonomy, and those of the detailed one with other ids."""
+    """Returns all shipped capabilities: the default ones, and those that only the detailed taxonomy has."""
     return tuple({**shipped_taxonomy("detailed").by_id, **default_taxonomy().by_id}.values())
 
 
 def read_taxonomy(taxonomy: Taxonomy | str | Path | None = None) -> Taxonomy:
-    """Returns a taxonomy by its file or its name, ``default`` or ``detailed``.
+    """Reads a taxonomy from a file, or returns the shipped one with this name, ``default`` or ``detailed``.
 
-    None stands for that of ``CALLSHEET_TAXONOMY``, or the default. A file is JSON, ``{"capabilities": [...], "extends":
-    "default"}``: its capabilities extend the named taxonomy, the default one if none is named, or stand alone with
-    ``"extends": false``.
+    None stands for the value of ``CALLSHEET_TAXONOMY``, otherwise for the default. A file is JSON, ``{"capabilities":
+    [...], "extends": "default"}``. Its capabilities are added to the named taxonomy (by default the default one), or
+    stand alone with ``"extends": false``.
 
     Raises:
         CatalogError: The file cannot be read, or is not valid.

@@ -1,4 +1,4 @@
-"""The key of a catalog: the same for the same sources, in whatever order they are named."""
+"""Computes the key of a catalog, which does not depend on the order of its sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from callsheet.graphs.catalog.formats.server_config import is_address
 
 
 def catalog_key(label: str) -> str:
-    """Returns a key of a catalog for files about it; the same sources have the same key, in whatever order."""
+    """Returns a key that names files about a catalog; it does not depend on the order of the sources."""
     names = set[str]()
     for name in label.splitlines():
         names.add(name if is_address(name) else str(Path.cwd() / name))

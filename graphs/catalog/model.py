@@ -10,16 +10,19 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
-from callsheet.graphs.errors import CatalogError, lookup, near_names
+from callsheet.graphs.errors import CatalogError, UnknownNameError, lookup, near_names
 from callsheet.graphs.text.messages import counted
+
+_MOST_NAMED = 10
+"""Tools of an agent that an error names."""
 
 Name = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
 
 
 class Record(BaseModel):
-    """Base class of frozen models for data from outside, validated on construction.
+    """The base class of frozen models for data from outside, which are validated on construction.
 
-    ``CatalogError``: A field is missing, unknown or of the wrong type; the message names each.
+    A field that is missing, unknown or of the wrong type raises a ``CatalogError``, whose message names each.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,7 +61,7 @@ class DependencyKind(StrEnum):
 
     @property
     def direct(self) -> bool:
-        """Whether the tool requires the other one."""
+        """Returns whether the tool requires the other one."""
         return self in (DependencyKind.TOOL_DIRECTLY, DependencyKind.PARAMETER_DIRECTLY)
 
 
@@ -95,12 +98,12 @@ class Dependency(Record):
 
     @property
     def holds(self) -> bool:
-        """Whether a person wrote or accepted it."""
+        """Returns whether a person declared or accepted the dependency."""
         return self.provenance in (Provenance.DECLARED, Provenance.REVIEWED)
 
     @property
     def required(self) -> bool:
-        """Whether the tool cannot work without the other one: a direct edge that a person wrote or accepted."""
+        """Returns whether the tool cannot work without the other: a direct dependency that a person confirmed."""
         return self.kind.direct and self.holds
 
 
@@ -124,7 +127,7 @@ class Parameter:
 
 
 class Tool(Record):
-    """One callable of one agent, identified by (agent, name), never by the bare name.
+    """A function of one agent that can be called; it is identified by agent and name, never by the name alone.
 
     Attributes:
         agent: Id of the owner.
@@ -149,22 +152,22 @@ class Tool(Record):
 
     @property
     def id(self) -> str:
-        """``agent/name``."""
+        """Returns the id, ``agent/name``."""
         return f"{self.agent}/{self.name}"
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """The arguments that the input schema declares, in order."""
+        """Returns the arguments that the input schema declares, in order."""
         return parameters_of(self.input_schema)
 
     @property
     def outputs(self) -> tuple[Parameter, ...]:
-        """The fields that the output schema declares, in order; empty without a schema."""
+        """Returns the fields that the output schema declares, in order; empty without a schema."""
         return parameters_of(self.output_schema or {})
 
 
 class Agent(Record):
-    """An executor of steps: an MCP server, a set of LangChain tools, a LangGraph app.
+    """An executor of steps, for example an MCP server, a set of LangChain tools or a LangGraph app.
 
     Attributes:
         id: Key, unique in the catalog.
@@ -183,7 +186,7 @@ class Agent(Record):
 
     @property
     def system_key(self) -> str:
-        """A key that only agents of one system share; no agent gets that of a system by its id."""
+        """Returns a key that agents of the same system share; no id of another agent is equal to it."""
         return repr((self.system, "" if self.system else self.id))
 
     @model_validator(mode="after")
@@ -215,12 +218,12 @@ class Skill(Record):
 
     @property
     def id(self) -> str:
-        """``skills/name``."""
+        """Returns the id, ``skills/name``."""
         return f"{SKILLS}/{self.name}"
 
 
 class Catalog(Record):
-    """All agents with their tools and dependencies, and all skills (which belong to no agent), validated together.
+    """All agents with their tools and dependencies, and all skills, validated together; skills belong to no agent.
 
     Raises:
         CatalogError: Two nodes share an id, or a dependency or a skill names an unknown tool.
@@ -260,17 +263,17 @@ class Catalog(Record):
 
     @cached_property
     def derived(self) -> dict[str, Any]:
-        """What was computed from the catalog and is kept with it: its knowledge graph."""
+        """Caches what is computed from the catalog, such as its knowledge graph."""
         return {}
 
     @cached_property
     def tools(self) -> Mapping[str, Tool]:
-        """Every tool by id, in the order of the agents."""
+        """Maps each id to its tool, in the order of the agents."""
         return {tool.id: tool for agent in self.agents for tool in agent.tools}
 
     @property
     def sizes(self) -> str:
-        """``7 agents, 58 tools``, with the number of skills if there are any."""
+        """Returns the numbers of agents, tools and skills as text, for example ``7 agents, 58 tools``."""
         counts = [counted(len(self.agents), "agent"), counted(len(self.tools), "tool")]
         if self.skills:
             counts.append(counted(len(self.skills), "skill"))
@@ -278,12 +281,12 @@ class Catalog(Record):
 
     @cached_property
     def skills_by_id(self) -> Mapping[str, Skill]:
-        """Every skill by id."""
+        """Maps each id to its skill."""
         return {skill.id: skill for skill in self.skills}
 
     @cached_property
     def by_id(self) -> Mapping[str, Agent]:
-        """Every agent by id."""
+        """Maps each id to its agent."""
         return {agent.id: agent for agent in self.agents}
 
     def agent(self, agent_id: str) -> Agent:
@@ -292,7 +295,14 @@ class Catalog(Record):
 
     def tool(self, tool_id: str) -> Tool:
         """Returns the tool of this id, or raises ``UnknownNameError``, which suggests similar ids."""
-        return lookup(self.tools, tool_id, "tool", "catalog")
+        if tool_id in self.tools:
+            return self.tools[tool_id]
+        if tool_id in self.by_id:
+            ids = [tool.id for tool in self.by_id[tool_id].tools]
+            more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+            raise UnknownNameError(f"{tool_id!r} is an agent; its tools are {', '.join(ids[:_MOST_NAMED])}{more}")
+        near = near_names(tool_id, self.tools) or near_names(tool_id, self.by_id)
+        raise UnknownNameError(f"no tool {tool_id!r} in the catalog{near}")
 
 
 def parameters_of(schema: Mapping[str, Any]) -> tuple[Parameter, ...]:

@@ -1,4 +1,4 @@
-"""Finds the tools and skills that a model or a person has named, although a name may not be written exactly."""
+"""Resolves the names of tools and skills that a model or a person writes, even if they are not exact."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SEPARATORS = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True, slots=True)
 class NamedTools:
-    """What a list of names stands for.
+    """The tools and skills that a list of names refers to.
 
     Attributes:
         ids: Ids of the tools and skills, each once, in the order of the names.
@@ -30,9 +30,9 @@ class NamedTools:
 
 
 def named_tools(catalog: Catalog, names: Iterable[str]) -> NamedTools:
-    """Resolves names as a roster shows them: ``agent/tool``, ``skills/name``, or a bare name that only one tool has.
+    """Resolves names of tools and skills: ``agent/tool``, ``skills/name``, or a bare name that only one tool has.
 
-    Case and the kind of separators do not count, as in ``agent__tool``, if only one tool is meant.
+    Differences in case and in separators (``agent__tool``) are ignored if only one tool matches.
     """
     ids: dict[str, None] = {}
     unknown: dict[str, tuple[str, ...]] = {}

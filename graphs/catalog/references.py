@@ -55,9 +55,9 @@ def resolve(
 ) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
     """Replaces the names in ``depends_on`` by tool ids: an id, a tool of the same agent, or the name of any tool.
 
-    Of several tools of that name, the one whose server was pinned first (``places``) is meant, and that is reported: a
-    server that is added later changes nothing. A dangling dependency is dropped and reported if there are ``lenient``
-    agents: the server of the other tool may be down.
+    If several tools have a name, it refers to the one whose server was pinned first (``places``), and a problem reports
+    this; so a server that is added later changes nothing. A dependency on a missing tool is dropped and reported if
+    there are ``lenient`` agents, because the server of that tool may be down.
 
     Raises:
         CatalogError: A name matches no tool, and no agent is lenient.
@@ -123,10 +123,10 @@ def resolve_skills(
 ) -> tuple[tuple[Skill, ...], tuple[Problem, ...], dict[str, tuple[str, ...]]]:
     """Replaces the tool names of skills by ids, and adds the tools that their texts name in code spans.
 
-    A name can be an id, a bare name, or ``mcp__agent__tool``, as coding agents write it; of several tools of a bare
-    name, the first is meant as in ``resolve``. In the text, a bare name must not be an ordinary word. Skills are often
-    written for other programs, so a tool that is not in the catalog is no problem: its name is returned by the id of
-    the skill, like the ``unresolved`` ones.
+    A name is an id, a bare name, or ``mcp__agent__tool`` as coding agents write it; a bare name that several tools have
+    is resolved as in ``resolve``. In the text, a bare name that is an ordinary word is ignored. Skills are often
+    written for other programs, so a tool that is missing from the catalog is no problem: its name is returned under the
+    id of the skill, together with the ``unresolved`` ones.
     """
     ids, by_name = _names(agents, places or {})
     problems: list[Problem] = []

@@ -1,4 +1,4 @@
-"""Files of dependencies: proposals with a person's decisions."""
+"""Reads and writes files of dependencies, which hold proposals and the decisions of a person about them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMAT = 1
 
 
 class Proposal(Record):
-    """An edge that a program proposes, with the decision of a person.
+    """A dependency that a program proposes, with the decision of a person.
 
     Attributes:
         source: Id of the tool that needs the other.
@@ -45,12 +45,12 @@ class Proposal(Record):
 
     @property
     def key(self) -> tuple[str, str, str | None]:
-        """Identity of the proposal: source, target and parameter."""
+        """Returns the identity of the proposal: source, target and parameter."""
         return self.source, self.target, self.parameter
 
     @property
     def dependency(self) -> Dependency:
-        """The dependency that the source gets; its provenance says whether a person has accepted it."""
+        """Returns the proposal as a dependency; its provenance shows whether a person has accepted it."""
         unreviewed = Provenance.OBSERVED if self.count else Provenance.PROPOSED
         return Dependency(
             tool=self.target,
@@ -112,9 +112,9 @@ def write_dependencies(edges: Iterable[Proposal], path: str | Path) -> None:
 
 
 def merge_proposals(before: Iterable[Proposal], new: Iterable[Proposal]) -> tuple[Proposal, ...]:
-    """Returns new proposals, in their order, with every decision of a person.
+    """Adds earlier decisions of a person to new proposals and returns them in their order.
 
-    Edges with a decision stay unchanged, even if they are not proposed again; undecided ones only if they are.
+    Edges with a decision stay, even if they are not proposed again; edges without one stay only if they are.
     """
     decided = {edge.key: edge for edge in before if edge.accept is not None}
     edges = [decided.pop(edge.key, edge) for edge in new]
@@ -201,11 +201,11 @@ def _closing(pairs: Sequence[tuple[str, str]]) -> Iterator[int]:
 def attach(
     agents: Sequence[Agent], files: Iterable[tuple[str, Iterable[Proposal]]], *, lenient: Collection[str] = ()
 ) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
-    """Returns the agents with the dependencies of these files after their own, and the problems.
+    """Returns the agents with the dependencies of these files added, and the problems.
 
-    Edges of accepted proposals are reviewed, those of undecided proposals stay proposed or observed. Edges that a tool
-    already has are left out. A rejected proposal also removes the same edge from the tool, unless a person wrote or
-    accepted it. Tools of the ``lenient`` agents may be missing: their servers may be down or have changed.
+    Accepted proposals become reviewed dependencies; undecided ones stay proposed or observed. A dependency that a tool
+    already has is skipped. A rejected proposal also removes the same dependency from the tool, unless a person declared
+    or accepted it. Tools of the ``lenient`` agents may be missing, because their servers may be down or have changed.
 
     Raises:
         CatalogError: A tool is not in the catalog, or required dependencies form a cycle.
@@ -236,9 +236,9 @@ def _check_cycles(agents: Sequence[Agent], origin: Mapping[tuple[str, str], str]
 
 
 def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Sequence[Agent]) -> None:
-    """Writes a person's decision about one edge to a file of dependencies; everything else in it stays.
+    """Writes the decision of a person about one edge to a file of dependencies; all else in the file stays.
 
-    An edge without a decision takes an earlier one back. ``before`` is the decision that the person was shown.
+    An edge without a decision withdraws an earlier one. ``before`` is the decision that the person saw.
 
     Raises:
         CatalogError: Somebody else decided in the meantime, an accepted edge makes a cycle of tools that require each

@@ -1,4 +1,4 @@
-"""What runs teach: dependencies between calls, and outcomes of calls by tool; no value of a call is stored."""
+"""Records what runs show: which calls use results of others, and how calls end. Values of calls are not stored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import StoredFile, StoreError, file_named, state_file
 
 Seen = tuple[str, str, str]
-"""Source, target, and the parameter of the source whose value came from a result of the target."""
+"""A use of a result: the source tool, the target tool, and the parameter of the source that took a value from the
+target."""
 _Key = tuple[str, str, str]
 """Id of a tool, digest of its definition (a changed tool starts anew), and digest of the user; empty for no user."""
 _SHORTEST = 3
@@ -40,11 +41,11 @@ Call: TypeAlias = Any
 
 
 def observed(calls: Sequence[Call], *, before: Sequence[Call] = (), said: str = "") -> Counter[Seen]:
-    """Counts the arguments that calls of one step took from the results of earlier calls, and of those ``before`` it.
+    """Counts the arguments that the calls of a step took from results of earlier calls, including those ``before`` it.
 
-    An argument counts if one of its values, of at least three characters, occurs as a whole word in an earlier result,
-    but not in what the user ``said``. It counts once per call, however many of its values occur there. The source is
-    the latest call that returned the value without having it in its own arguments.
+    An argument counts if one of its values, of at least three characters, is a whole word of an earlier result but not
+    of the user's words (``said``). It counts once per call. The source is the latest call that returned the value
+    without having received it.
     """
     counts: Counter[Seen] = Counter()
     earlier = list(before)
@@ -62,7 +63,7 @@ def observed(calls: Sequence[Call], *, before: Sequence[Call] = (), said: str = 
 
 
 def observed_proposals(seen: Mapping[Seen, int], catalog: Catalog) -> tuple[Proposal, ...]:
-    """Returns observations as proposals, most frequent first; tools that are not in the catalog are skipped.
+    """Converts observations to proposals, most frequent first; tools that are not in the catalog are skipped.
 
     The confidence after n observations is ``n / (n + 1)``.
     """
@@ -118,9 +119,9 @@ def _within(value: str, text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """How many calls of a tool were ``done``, and how many ``failed``.
+    """The numbers of calls of a tool that were ``done`` and that ``failed``.
 
-    Those failed that the server did not carry out: it did not start, was too late, crashed, or broke the protocol.
+    A call failed if its server did not carry it out: it did not start, was too late, crashed, or broke the protocol.
     """
 
     done: int = 0
@@ -128,7 +129,7 @@ class Outcomes:
 
     @property
     def sent(self) -> int:
-        """Calls that reached the tool, or its server."""
+        """Returns the number of calls that reached the tool or its server."""
         return self.done + self.failed
 
     def __add__(self, other: Outcomes) -> Outcomes:
@@ -142,9 +143,10 @@ class Outcomes:
 
 
 def outcomes_of(calls: Iterable[Call]) -> dict[str, Outcomes]:
-    """Returns tool id -> the outcomes of these calls.
+    """Counts the outcomes of these calls by tool id.
 
-    What a person answered or refused does not count, nor do errors that the tool itself reports, nor what was not sent.
+    Calls that a person answered or refused do not count, nor do errors that the tool itself reports, nor calls that
+    were not sent.
     """
     counts: dict[str, Outcomes] = {}
     for call in calls:
@@ -159,10 +161,10 @@ def outcomes_of(calls: Iterable[Call]) -> dict[str, Outcomes]:
 
 
 class CountFile:
-    """A file of rows, each with names and counts; the first count creates it.
+    """A file of rows of names and counts, which is created by the first count.
 
-    By default, it is ``name`` in the shared store, or else in the user's data folder. Methods raise ``CatalogError`` if
-    it cannot be read or has another format, and ``TrustError`` if it cannot be written.
+    By default, it is the file ``name`` in the shared store, otherwise in the user's data folder. Methods raise a
+    ``CatalogError`` if it cannot be read or has another format, and a ``TrustError`` if it cannot be written.
     """
 
     name: ClassVar[str]
@@ -170,7 +172,7 @@ class CountFile:
     field: ClassVar[str]
     row: ClassVar[TypeAdapter[list[tuple[Any, ...]]]]
     tools: ClassVar[int]
-    """How many ids of tools a row begins with."""
+    """The number of columns at the beginning of a row that are ids of tools."""
 
     def __init__(self, file: str | Path | StoredFile | None = None) -> None:
         self.file = state_file(self.name) if file is None else file_named(file)
@@ -209,7 +211,7 @@ class CountFile:
 
 
 class ObservationLog(CountFile):
-    """Counts of observations in a file, without values of calls."""
+    """Stores counts of observations in a file, without values of calls."""
 
     name = "observed.json"
     mark = "callsheet_observed"
@@ -218,11 +220,11 @@ class ObservationLog(CountFile):
     row = TypeAdapter(list[tuple[str, str, str, PositiveInt]])
 
     def read(self) -> Counter[Seen]:
-        """Returns the counts so far; empty if there is no file yet."""
+        """Returns all stored counts; empty if there is no file yet."""
         return Counter({(source, target, parameter): count for source, target, parameter, count in self._rows()})
 
     def add(self, seen: Mapping[Seen, int]) -> None:
-        """Adds to the counts; safe for several processes. Beyond 20,000 edges, those seen least are dropped."""
+        """Adds counts; safe for several processes. Beyond 20,000 edges, those with the lowest counts are dropped."""
         if seen:
             with self.file.locked():
                 counts = self.read() + Counter(seen)
@@ -230,7 +232,7 @@ class ObservationLog(CountFile):
 
 
 class OutcomeLog(CountFile):
-    """Outcomes in a file, counted by user."""
+    """Stores the outcomes of calls in a file, by user."""
 
     name = "outcomes.json"
     mark = "callsheet_outcomes"
@@ -239,9 +241,10 @@ class OutcomeLog(CountFile):
     row = TypeAdapter(list[tuple[str, str, str, NonNegativeInt, NonNegativeInt]])
 
     def of(self, catalog: Catalog) -> dict[str, Outcomes]:
-        """Returns tool id -> the outcomes of the tools of a catalog, as far as they have the same definition.
+        """Returns the outcomes of the tools of a catalog by tool id, if their definitions have not changed since.
 
-        A user counts as one call, which failed if most of the user's calls did. Calls without a user all count.
+        All calls of one user count as one call, which failed if most of them failed. Calls without a user count
+        separately.
         """
         sums: dict[str, Counter[str]] = {}
         digests: dict[str, str] = {}
@@ -264,9 +267,9 @@ class OutcomeLog(CountFile):
         return {(tool, digest, user): Outcomes(*counts) for tool, digest, user, *counts in self._rows()}
 
     def add(self, outcomes: Mapping[str, Outcomes], catalog: Catalog, user: str = "") -> None:
-        """Adds outcomes of a user's calls of tools of a catalog; safe for several processes. No id of a user is stored.
+        """Adds the outcomes of one user's calls; safe for several processes.
 
-        Beyond 20,000 entries, those with the fewest calls are dropped.
+        The id of the user is stored as a hash only. Beyond 20,000 entries, those with the fewest calls are dropped.
         """
         user_digest = hashlib.sha256(user.encode()).hexdigest()[:16] if user else ""
         new = dict[_Key, Outcomes]()
@@ -284,9 +287,9 @@ class OutcomeLog(CountFile):
 
 
 def following(log: OutcomeLog, catalog: Catalog) -> Callable[[], Mapping[str, Outcomes]]:
-    """Returns a function that returns the outcomes of a catalog's tools, and reads the file again when it has changed.
+    """Returns a function that returns the outcomes of a catalog's tools, and reads the file again after a change.
 
-    A file that cannot be read counts as empty, with a warning in the log.
+    A file that cannot be read counts as empty, and a warning is logged.
     """
 
     @lru_cache(maxsize=1)

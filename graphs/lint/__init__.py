@@ -21,7 +21,7 @@ TRUST_RULES = (
     text_rules.long_text,
     text_rules.source_of_many,
 )
-"""Rules on what servers say to a model, or gain by it."""
+"""The rules about texts of servers that could mislead a model, or that give a server an advantage."""
 
 RULES = (
     schema_rules.load_problem,
@@ -39,7 +39,7 @@ RULES = (
     text_rules.undescribed_agent,
     text_rules.undescribed_parameter,
 )
-"""All rules, in the order of their findings."""
+"""All rules; findings are reported in this order."""
 
 
 def lint(

@@ -15,7 +15,7 @@ from callsheet.graphs.text.hidden import escaped
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The subject of a check: a catalog, the known capabilities, problems of loading it, and inferred dependencies."""
+    """What rules check: a catalog, the known capabilities, the problems of loading, and inferred dependencies."""
 
     catalog: Catalog
     taxonomy: Taxonomy
@@ -37,7 +37,7 @@ Look = Callable[[Subject], Iterator[Remark]]
 
 @dataclass(frozen=True, slots=True)
 class LintRule:
-    """A lint rule; ``about`` describes it in the documentation, ``look`` returns a remark for each violation."""
+    """A lint rule; ``about`` describes it in the documentation, and ``look`` yields a remark for each violation."""
 
     name: str
     severity: Severity
@@ -45,13 +45,13 @@ class LintRule:
     look: Look
 
     def findings(self, subject: Subject) -> Iterator[Finding]:
-        """Yields the findings, in the order of the catalog."""
+        """Yields a finding for each violation, in the order of the catalog."""
         for remark in self.look(subject):
             yield Finding(self.severity, self.name, remark.message, remark.agent, remark.tool)
 
 
 def rule(name: str, severity: Severity, about: str) -> Callable[[Look], LintRule]:
-    """Decorates a check, and makes a rule of it.
+    """Makes a lint rule of the decorated function, which yields the remarks.
 
     Examples:
         >>> @rule("long-name", Severity.INFO, "The name of a tool has more than 40 characters.")
@@ -69,7 +69,7 @@ def on(tool: Tool, message: str) -> Remark:
 
 
 def quoted(text: str, most: int = 100) -> str:
-    """Returns the beginning of a text from outside on one line, quoted, with hidden characters escaped."""
+    """Returns the beginning of an untrusted text as one quoted line, with hidden characters escaped."""
     line = " ".join(escaped(text[: most * 4]).split())
     if len(line) > most:
         line = f"{line[: most - 1]}…"
@@ -77,7 +77,7 @@ def quoted(text: str, most: int = 100) -> str:
 
 
 def first_names(names: list[str], most: int = 5) -> str:
-    """Returns ``a, b, c and 4 more``."""
+    """Joins the first names as ``a, b, c and 4 more``."""
     text = ", ".join(names[:most])
     if len(names) > most:
         text += f" and {len(names) - most} more"

@@ -18,19 +18,19 @@ from callsheet.graphs.text.model_schema import model_schema
 
 @rule("load-problem", Severity.ERROR, "Something was left out when the catalog was loaded.")
 def load_problem(subject: Subject) -> Iterator[Remark]:
-    """For example a server that did not answer, a malformed entry, or a dependency on an unknown tool."""
+    """Reports parts that were left out: for example a server that did not answer, or a malformed entry."""
     return _problems(subject, lambda kind: kind not in (UNREAD, AMBIGUOUS))
 
 
 @rule("unread-source", Severity.WARNING, "A setting or a folder of a source was not read.")
 def unread_source(subject: Subject) -> Iterator[Remark]:
-    """For example a key of another program in an ``mcp.json``, or a link among folders of skills."""
+    """Reports what was not read: for example a key of another program, or a link among folders of skills."""
     return _problems(subject, lambda kind: kind == UNREAD)
 
 
 @rule("ambiguous-name", Severity.WARNING, "A dependency or a skill names a tool by a name that several tools have.")
 def ambiguous_name(subject: Subject) -> Iterator[Remark]:
-    """The tool of the server that was pinned first is meant; a server that is added later changes nothing."""
+    """Reports an ambiguous name; it refers to the tool whose server was pinned first."""
     return _problems(subject, lambda kind: kind == AMBIGUOUS)
 
 
@@ -43,7 +43,7 @@ def _problems(subject: Subject, fits: Callable[[str], bool]) -> Iterator[Remark]
 
 @rule("dependency-cycle", Severity.ERROR, "Direct dependencies form a cycle.")
 def dependency_cycle(subject: Subject) -> Iterator[Remark]:
-    """None of the tools can run first. Cycles of indirect dependencies are allowed."""
+    """Reports cycles in which no tool can run first; cycles of indirect dependencies are allowed."""
     edges = dependency_edges(knowledge_graph(subject.catalog))
     parts = cycles((tool, edge.tool) for tool, edge in edges if edge.kind.direct)
     # Each cycle is reported at its first tool in the order of the catalog.
@@ -57,7 +57,7 @@ def dependency_cycle(subject: Subject) -> Iterator[Remark]:
 
 @rule("unknown-capability", Severity.ERROR, "A tool names a capability that is not in the taxonomy.")
 def unknown_capability(subject: Subject) -> Iterator[Remark]:
-    """Retrieval by capabilities ignores it."""
+    """Reports capabilities that retrieval ignores, because the taxonomy does not have them."""
     known = subject.taxonomy.by_id
     for tool in subject.catalog.tools.values():
         for name in tool.capabilities:
@@ -72,7 +72,7 @@ _REMEMBERED = 4_096
     "invalid-schema", Severity.ERROR, "A schema is not valid JSON Schema of the draft that it names (default: 2020-12)."
 )
 def invalid_schema(subject: Subject) -> Iterator[Remark]:
-    """Arguments cannot be validated before a call."""
+    """Reports invalid schemas, with which arguments cannot be validated before a call."""
     for tool, which, schema in _schemas(subject):
         error = _schema_error(schema)
         if error:
@@ -86,7 +86,7 @@ def invalid_schema(subject: Subject) -> Iterator[Remark]:
     "against the original.",
 )
 def adapted_schema(subject: Subject) -> Iterator[Remark]:
-    """Other clients, which pass it on as it is, may fail with every request."""
+    """Reports schemas that models see in another form; other clients pass them on and may fail with every request."""
     for tool in subject.catalog.tools.values():
         changes = model_schema(tool.input_schema).changes
         if changes:
@@ -95,7 +95,10 @@ def adapted_schema(subject: Subject) -> Iterator[Remark]:
 
 @rule("unresolved-reference", Severity.ERROR, "A $ref points to nothing in its own schema; no other is fetched.")
 def unresolved_reference(subject: Subject) -> Iterator[Remark]:
-    """The referenced part is not validated; fetching it would let a server make us send requests to any address."""
+    """Reports references that are not resolved, so that this part of the schema is not validated.
+
+    They are not fetched, because a server could then make us send requests to any address.
+    """
     for tool, which, schema in _schemas(subject):
         references: dict[str, None] = {}  # in order, without duplicates
         for key, value in keywords(schema):

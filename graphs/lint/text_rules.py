@@ -1,4 +1,4 @@
-"""Rules on names and texts: what helps retrieval, and what must not reach a model."""
+"""Rules on names and texts: they must help retrieval and must not mislead a model."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from callsheet.graphs.text.unicode import strings_in
 from callsheet.graphs.text.words import split_name
 
 ALIKE = 0.75
-"""Share of common words from which two tools count as nearly identical."""
+"""Share of common words at which two tools count as nearly identical."""
 _COMPARED = 300
 """Characters of a description that are compared."""
 
 
 @rule("empty-description", Severity.WARNING, "A tool has neither a description nor a title.")
 def empty_description(subject: Subject) -> Iterator[Remark]:
-    """Only names can match a query: its own, and those of its parameters and results."""
+    """Reports tools without a description; only their names, parameters and results can match a query."""
     for tool in subject.catalog.tools.values():
         if not shown(tool.description).strip() and not shown(tool.title).strip():
             searchable = ["its name"]
@@ -39,7 +39,7 @@ def empty_description(subject: Subject) -> Iterator[Remark]:
 
 @rule("undescribed-agent", Severity.INFO, "An agent has neither a description nor instructions.")
 def undescribed_agent(subject: Subject) -> Iterator[Remark]:
-    """The description is part of the ranking of agents."""
+    """Reports agents without a description, which is one of the texts by which agents are ranked."""
     for agent in subject.catalog.agents:
         if not (agent.description.strip() or agent.instructions.strip()):
             yield Remark('has no description: add a "description" to its entry or manifest', agent.id)
@@ -47,7 +47,7 @@ def undescribed_agent(subject: Subject) -> Iterator[Remark]:
 
 @rule("duplicate-description", Severity.WARNING, "Several tools of one agent have the same description, word for word.")
 def duplicate_description(subject: Subject) -> Iterator[Remark]:
-    """Copied descriptions do not distinguish tools."""
+    """Reports tools with the same description, which does not distinguish them."""
     for agent in subject.catalog.agents:
         same: defaultdict[str, list[Tool]] = defaultdict(list)
         for tool in agent.tools:
@@ -67,7 +67,7 @@ def duplicate_description(subject: Subject) -> Iterator[Remark]:
     "of their descriptions. In the name of a tool, the words of its agent's name do not count.",
 )
 def near_identical_tools(subject: Subject) -> Iterator[Remark]:
-    """Their texts do not show which of them a request means."""
+    """Reports similar tools of different agents; their texts do not show which one a request means."""
     words = {tool.id: _words_of(tool) for tool in subject.catalog.tools.values()}
     owner = {tool.id: tool.agent for tool in subject.catalog.tools.values()}
     position = {tool: number for number, tool in enumerate(words)}
@@ -90,7 +90,7 @@ def near_identical_tools(subject: Subject) -> Iterator[Remark]:
     "A parameter has no description in the schema, and the tool's description does not mention it.",
 )
 def undescribed_parameter(subject: Subject) -> Iterator[Remark]:
-    """One remark per tool; a list of arguments in the tool's description counts."""
+    """Reports the parameters without a description, once per tool; a list in the tool's description counts."""
     for tool in subject.catalog.tools.values():
         about = shown(tool.description)
         undescribed = list[str]()
@@ -139,7 +139,7 @@ _COMPOUND = re.compile(r"[_/.-]|[a-z][A-Z]|\d")
 _NEAR = 80
 """Characters of context that are shown on each side of a name."""
 MANY = 10
-"""Agents of other systems that may depend on one agent without a remark."""
+"""Maximum number of agents of other systems that may depend on one agent without a remark."""
 _OF_AGENT = ("id", "name", "description", "instructions", "category")
 _OF_TOOL = ("name", "title", "description", "input_schema", "output_schema", "annotations")
 _OF_SKILL = ("name", "description", "text")
@@ -165,7 +165,7 @@ class _Place:
     "A name, a text or a value contains Unicode tags, bidirectional overrides, control characters or ANSI sequences.",
 )
 def hidden_text(subject: Subject) -> Iterator[Remark]:
-    """People do not see them; they are removed from what a model is shown."""
+    """Reports characters that people do not see; they are removed before a model sees the text."""
     return _hidden(subject, (Hidden.TAG, Hidden.BIDI, Hidden.CONTROL))
 
 
@@ -175,13 +175,13 @@ def hidden_text(subject: Subject) -> Iterator[Remark]:
     "A name, a text or a value contains zero-width or other invisible characters that its script does not need.",
 )
 def invisible_characters(subject: Subject) -> Iterator[Remark]:
-    """Often pasted by accident; legitimate joiners of Persian, Indic scripts and emoji do not count."""
+    """Reports invisible characters that are often pasted by accident; legitimate joiners do not count."""
     return _hidden(subject, (Hidden.INVISIBLE,))
 
 
 @rule("long-text", Severity.WARNING, f"A text has more than {LONGEST_TEXT:,} characters; a model sees no more.")
 def long_text(subject: Subject) -> Iterator[Remark]:
-    """The rest is neither shown nor embedded."""
+    """Reports texts that are too long; the rest of them is neither shown nor embedded."""
     for place in chain.from_iterable(_places_by_agent(subject)):
         for text in place.texts:
             if len(text) > LONGEST_TEXT:
@@ -190,7 +190,10 @@ def long_text(subject: Subject) -> Iterator[Remark]:
 
 @rule("shadowing", Severity.WARNING, "A text of one agent names a tool of another agent.")
 def shadowing(subject: Subject) -> Iterator[Remark]:
-    """A server could turn a model against another server's tools. Ordinary words count as names only in quotes."""
+    """Reports a text that names a tool of another server, because it could turn a model against that tool.
+
+    An ordinary word counts as a name only in quotation marks.
+    """
     owners: defaultdict[str, set[str]] = defaultdict(set)
     for tool in subject.catalog.tools.values():
         for name in (tool.name, tool.id):
@@ -211,7 +214,10 @@ def shadowing(subject: Subject) -> Iterator[Remark]:
 
 @rule("source-of-many", Severity.WARNING, f"{MANY} or more other agents depend on an agent's tools, or seem to.")
 def source_of_many(subject: Subject) -> Iterator[Remark]:
-    """Its tools would be selected beside theirs; agents of one system do not count."""
+    """Reports an agent on which many others depend, so that its tools would be selected with theirs.
+
+    Agents of the same system do not count.
+    """
     tools = subject.catalog.tools
     system = {agent.id: agent.system_key for agent in subject.catalog.agents}
     edges = [(edge.source, edge.target) for edge in subject.proposals]

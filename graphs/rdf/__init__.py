@@ -1,4 +1,4 @@
-"""The catalog as RDF in Callsheet's vocabulary: writing, reading and validation. Needs the extra ``rdf``."""
+"""Writes, reads and validates catalogs as RDF in Callsheet's vocabulary; needs the extra ``rdf``."""
 
 import logging
 

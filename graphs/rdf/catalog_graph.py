@@ -1,4 +1,4 @@
-"""A catalog as an RDF graph: the terms of the vocabulary, which fields of a catalog they hold, writing and reading."""
+"""Converts a catalog to an RDF graph and back; has the terms of the vocabulary and their fields in a catalog."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.unicode import clean, encodable
 
 BASE = "https://w3id.org/callsheet/catalog/"
-"""Beginning of the IRIs of a catalog's nodes."""
+"""The prefix of the IRIs of all nodes of a catalog."""
 NAMESPACE = "https://w3id.org/callsheet/ns#"
 
 
@@ -33,9 +33,9 @@ def vocabulary() -> str:
 
 
 TERMS: Mapping[str, str] = dict(re.findall(r"^cs:(\w+) a (\S+)", vocabulary(), re.MULTILINE))
-"""Each term of the vocabulary, and its class."""
+"""Maps each term of the vocabulary to its class."""
 CS = ClosedNamespace(NAMESPACE, list(TERMS))
-"""The vocabulary; ``vocabulary.ttl`` beside this file says what each term means."""
+"""The namespace of the vocabulary; ``vocabulary.ttl`` beside this file describes each term."""
 
 TEXTS: Mapping[URIRef, Mapping[str, URIRef]] = {
     CS.Agent: {
@@ -55,13 +55,13 @@ TEXTS: Mapping[URIRef, Mapping[str, URIRef]] = {
         "provenance": CS.provenance,
     },
 }
-"""Class -> field of the catalog -> property with its text."""
+"""For each class, maps the text fields of a catalog to their properties."""
 DOCUMENTS: Mapping[str, URIRef] = {
     "input_schema": CS.inputSchema,
     "output_schema": CS.outputSchema,
     "annotations": CS.annotations,
 }
-"""Field of a tool -> property with its JSON."""
+"""Maps the fields of a tool that hold JSON to their properties."""
 EDGES: Mapping[DependencyKind, URIRef] = {
     DependencyKind.TOOL_DIRECTLY: CS.toolDirectlyDependsOn,
     DependencyKind.TOOL_INDIRECTLY: CS.toolIndirectlyDependsOn,
@@ -85,7 +85,7 @@ PREFIXES: Mapping[str, str] = {
     "xsd": str(XSD),
     **{kind: f"{BASE}{kind}/" for kind in _KINDS},
 }
-"""Prefix -> namespace, of the vocabularies and of a catalog's own nodes."""
+"""Maps prefixes to namespaces: of the vocabularies, and of the nodes of a catalog."""
 
 
 _EDGES: Mapping[str, tuple[Sequence[URIRef], Sequence[URIRef]]] = {

@@ -1,4 +1,4 @@
-"""RDF as text: Turtle, JSON-LD and N-Triples."""
+"""Reads and writes RDF as Turtle, JSON-LD and N-Triples."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ def _json_ld(graph: Graph) -> str:
 
 
 def from_rdf(text: str, *, form: RdfFormat = RdfFormat.TURTLE) -> Catalog:
-    """Returns the catalog in an RDF text; errors as for ``parse`` and ``from_graph``."""
+    """Reads a catalog from an RDF text; raises as ``parse`` and ``from_graph`` do."""
     return from_graph(parse(text, form=form))
 
 
 def read_rdf(path: Path) -> Catalog:
-    """Returns the catalog in a file; the suffix determines the format: ``.ttl``, ``.jsonld`` or ``.nt``.
+    """Reads a catalog from a file, whose suffix determines the format: ``.ttl``, ``.jsonld`` or ``.nt``.
 
     Raises:
         CatalogError: The file cannot be read, or as for ``from_rdf``; the message begins with its path.
@@ -96,7 +96,7 @@ def read_rdf(path: Path) -> Catalog:
 
 
 def graph_of_file(path: Path) -> Graph:
-    """Returns the graph in an RDF file, valid as a catalog or not.
+    """Reads the graph of an RDF file, even if it is not a valid catalog.
 
     Raises:
         CatalogError: The file cannot be read, or its text is not valid RDF.
@@ -114,7 +114,7 @@ def graph_of_file(path: Path) -> Graph:
 
 
 def parse(text: str, *, form: RdfFormat) -> Graph:
-    """Returns the graph in an RDF text, without network access.
+    """Parses an RDF text to a graph, without network access.
 
     Raises:
         CatalogError: The text is not valid in this format, or it is JSON-LD whose context is in another document.

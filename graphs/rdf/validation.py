@@ -1,4 +1,4 @@
-"""Validates RDF graphs by SHACL shapes and SPARQL queries."""
+"""Validates RDF graphs with SHACL shapes and SPARQL queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SEVERITIES = {SH.Violation: Severity.ERROR, SH.Warning: Severity.WARNING, SH.In
 
 
 def rdf_findings(catalog: Catalog, taxonomy: Sequence[Capability] | None = None) -> tuple[Finding, ...]:
-    """Returns the findings of the SHACL shapes and the SPARQL checks; the taxonomy as for ``to_graph``."""
+    """Validates a catalog with the SHACL shapes and the SPARQL checks; ``taxonomy`` is as for ``to_graph``."""
     return graph_findings(to_graph(catalog, taxonomy))
 
 
@@ -43,7 +43,7 @@ def rdf_file_findings(path: Path) -> tuple[Finding, ...]:
 
 
 def graph_findings(graph: Graph) -> tuple[Finding, ...]:
-    """Returns the findings of the SHACL shapes and the SPARQL checks, each once, in the order of the rules."""
+    """Validates a graph with the SHACL shapes and the SPARQL checks; returns each finding once, by rule."""
     return tuple(dict.fromkeys((*_shaped(graph), *_checked(graph))))
 
 
@@ -57,7 +57,7 @@ def shapes() -> str:
 def checks() -> Mapping[str, str]:
     """Returns the SPARQL checks by rule: relation traversal, inverse consistency, hierarchy and integrity.
 
-    Each selects ``?node``, ``?severity`` and ``?message`` of each problem.
+    Each query selects the variables ``?node``, ``?severity`` and ``?message`` for each problem.
 
     Source: Representing Agentic Tools in Knowledge Graphs, the validation of the graph by SPARQL; the queries are ours.
     """

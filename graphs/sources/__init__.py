@@ -1,1 +1,1 @@
-"""Sources of catalogs: what a user may name, and how it is loaded with its servers, pins and policy."""
+"""Loads catalogs from the sources that a user names, with their servers, pins and policy."""

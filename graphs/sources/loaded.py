@@ -1,4 +1,4 @@
-"""Sources of catalogs, and what loading them gives: agents, their connections, problems, and the policy."""
+"""Catalog sources, and the result of loading them: agents, their connections, problems, and the policy."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class _Details:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceCatalog(_Details):
-    """The content of one source, where names of tools may still be bare; ``dependencies`` are files by name."""
+    """The content of one source; names of tools may not be resolved yet, and ``dependencies`` are files by name."""
 
     agents: tuple[Agent, ...] = field(default=(), kw_only=False)
     skills: tuple[Skill, ...] = ()
@@ -67,7 +67,7 @@ class SourceCatalog(_Details):
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded(_Details):
-    """A catalog with everything that is needed to call its tools.
+    """A loaded catalog with everything that is needed to call its tools.
 
     Attributes:
         label: Paths or names of the sources, one per line; empty for a catalog made in memory.
@@ -79,30 +79,33 @@ class Loaded(_Details):
     policy: Policy | None = None
 
     def digest(self, tool: Tool) -> str | None:
-        """Returns the SHA-256 of a tool's accepted definition; None if its server is not live."""
+        """Returns the SHA-256 of a tool's accepted definition; None if the tool has no live server."""
         return self.digests.get(tool.agent, {}).get(tool.name)
 
     def pin(self, tool: Tool) -> str:
-        """Returns the SHA-256 of what a person approves: the accepted definition, and how its server is reached."""
+        """Returns the SHA-256 of what a person approves: the accepted definition, and how the server is reached."""
         connection = self.connections.get(tool.agent)
         reached = server_identity(connection) if isinstance(connection, ServerConfig) else ""
         return digest([self.digest(tool) or tool.model_dump(mode="json"), reached])
 
     def trusts(self, agent_id: str) -> bool:
-        """Returns whether an agent is believed what it says of itself, by its entry or by the policy."""
+        """Returns whether the claims of an agent about its tools are trusted, by its entry or by the policy."""
         connection = self.connections.get(agent_id)
         by_entry = isinstance(connection, ServerConfig) and connection.callsheet.trusted
         return by_entry or (self.policy is not None and self.policy.trusts(agent_id))
 
     @property
     def trusted(self) -> frozenset[str]:
-        """Ids of the agents that ``trusts`` names, and of those of this process: they are the user's own program."""
+        """Returns the ids of all trusted agents.
+
+        Agents of this process are trusted too, because they are part of the user's own program.
+        """
         own = {agent for agent, connection in self.connections.items() if not isinstance(connection, ServerConfig)}
         return frozenset(agent.id for agent in self.catalog.agents if agent.id in own or self.trusts(agent.id))
 
     @property
     def of_resources(self) -> Loaded:
-        """The resources, templates and prompts of the same servers, under the same policy, as a catalog of tools."""
+        """Returns the resources, templates and prompts of the same servers as a catalog, under the same policy."""
         return Loaded(
             Catalog(agents=tuple(self.resources.values())),
             label=self.label,
@@ -114,12 +117,12 @@ class Loaded(_Details):
 
     @property
     def part(self) -> SourceCatalog:
-        """The same as a part of a larger catalog."""
+        """Returns this catalog in the form of a source, to be joined with others."""
         return SourceCatalog(self.catalog.agents, skills=self.catalog.skills, **self.details)
 
 
 def join_parts(parts: Sequence[SourceCatalog]) -> SourceCatalog:
-    """Joins several parts to one; of mappings with the same key, the last counts."""
+    """Joins several parts to one; if mappings have the same key, the last value counts."""
     whole: dict[str, Any] = {}
     empty = SourceCatalog()
     for item in fields(SourceCatalog):
@@ -136,7 +139,7 @@ def join_parts(parts: Sequence[SourceCatalog]) -> SourceCatalog:
 
 
 def check_unique(parts: Iterable[tuple[str, SourceCatalog]]) -> None:
-    """Refuses an id that two agents or skills have; ``parts`` are named by the places where they were read."""
+    """Raises a ``CatalogError`` if two agents or skills have the same id; ``parts`` are pairs of place and content."""
     first: dict[str, str] = {}
     for where, part in parts:
         nodes: tuple[Agent | Skill, ...] = (*part.agents, *part.skills)
@@ -155,9 +158,12 @@ def rejected_in(whole: SourceCatalog) -> Iterator[tuple[str, str, str | None]]:
 
 
 Named = str | Path | Catalog | Loaded | SourceCatalog
-"""A file, or a catalog that is already loaded."""
+"""A source with a path, or a catalog that is already loaded."""
 CatalogSource: TypeAlias = object
 """A catalog of any kind, or a list of several.
+
+It is ``Named``, or it is made of objects of this process: a dict of objects by agent id, a list, or a single object. An
+object is a LangChain tool or toolkit, a function, a compiled LangGraph app, another runnable, or an ``A2AAgent``.
 
 Either ``Named``, or agents of this process: objects by agent id, a list of them, or one. An object is a LangChain tool
 or toolkit, a function, a compiled LangGraph app, another runnable, or an ``A2AAgent``.
@@ -167,8 +173,8 @@ or toolkit, a function, a compiled LangGraph app, another runnable, or an ``A2AA
 def sources_of(*arguments: CatalogSource) -> tuple[CatalogSource, ...]:
     """Returns the arguments as single sources.
 
-    A list or tuple that holds a path or a catalog is several sources; its other items together are one more source.
-    Any other list is one source: tools, or agents with names.
+    A list or tuple that contains a path or a catalog is several sources; its other items together are one more source.
+    Any other list is one source of tools, or of agents with names.
     """
     sources: list[CatalogSource] = []
     for argument in arguments:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -31,7 +32,7 @@ from callsheet.graphs.catalog.formats.skill_folders import is_skill, is_skill_fi
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.references import resolve, resolve_skills, separate_ids
 from callsheet.graphs.dependencies import attach, parse_dependencies
-from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.errors import CatalogError, near_names
 from callsheet.graphs.sources.loaded import (
     CatalogSource,
     Loaded,
@@ -71,6 +72,7 @@ def load(
     policy: Policy | str | Path | None = None,
     anew: bool = False,
     known: bool = False,
+    retry: bool = False,
     heard: Callable[[], object] | None = None,
 ) -> Loaded:
     """Loads catalogs of any kind and joins them.
@@ -90,6 +92,7 @@ def load(
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
         anew: Lists every server, also one that answered recently (``CALLSHEET_LIMIT_FRESH``).
         known: Lists none: what is known of the servers is used, whatever its age.
+        retry: Lists also servers that failed a short time ago, for a person who waits and may have repaired them.
         heard: Called when the answer of one more server is stored; servers have as long as their limits say.
 
     Returns:
@@ -105,7 +108,7 @@ def load(
     if not sources:
         raise CatalogError("no catalog was named: give an mcp.json, a folder of manifests or module:object")
     rules = policy_of(policy or _policy_in(sources))
-    opening = _Opening(yes, pins, rules, {"anew": anew, "known": known, "heard": heard})
+    opening = _Opening(yes, pins, rules, {"anew": anew, "known": known, "retry": retry, "heard": heard})
     parts = [_part(source, opening) for source in sources]
     labels = [label_of(source) for source in sources]
     check_unique(zip((label or "a catalog in memory" for label in labels), parts, strict=True))
@@ -273,12 +276,29 @@ def _read(name: str, opening: _Opening) -> SourceCatalog:
     if is_address(name):
         return _read_api(name, opening)
     path = _path(name)
+    if path.suffix == ".py" and path.is_file():
+        named = _reference_to(path)
+        raise CatalogError(f"{name} is a Python file: write {named}, which is the object that holds its tools")
     for kind in CATALOG_KINDS:
         if kind.fits(path):
             return kind.read(path, opening)
     if _REFERENCE.fullmatch(name):
         return _plugin("python")(name)
-    raise CatalogError(f"no catalog at {name}: it is not a file, a folder or module:object")
+    beside = [str(Path(name).parent / one.name) for one in path.parent.iterdir()] if path.parent.is_dir() else []
+    near = near_names(name, beside)
+    raise CatalogError(f"no catalog at {name}: it is not a file, a folder or module:object{near}")
+
+
+def _reference_to(file: Path) -> str:
+    """Returns ``module:object`` for a Python file, with the first object of it that is a list or a dictionary."""
+    names = ["tools"]
+    with suppress(SyntaxError, ValueError, OSError):
+        for node in ast.parse(file.read_bytes()).body:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Dict | ast.ListComp):
+                names = [target.id for target in node.targets if isinstance(target, ast.Name)] or names
+                break
+    module = ".".join(part for part in file.with_suffix("").parts if part not in (".", "..", "/"))
+    return f"{file.stem if file.is_absolute() else module}:{names[0]}"
 
 
 def _read_api(source: str | Path, opening: _Opening) -> SourceCatalog:

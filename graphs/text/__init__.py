@@ -1,1 +1,1 @@
-"""Text and schemas from outside; use the linear-time engine of `regex` for patterns that hostile text can make slow."""
+"""Handles text and schemas from outside. For patterns on such text, use ``regex``, whose time is linear."""

@@ -1,4 +1,4 @@
-"""Checks what callers pass: types, one text or several, and the length of a request."""
+"""Checks the arguments of callers: their types, single texts or lists, and the length of a request."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ _LONG_BLANK = re.compile(r"\s{33,}")
 
 
 def check_type(value: object, kind: type, name: str) -> None:
-    """Raises ``SettingsError`` for an argument that is neither None nor of its type."""
+    """Raises a ``SettingsError`` if an argument is neither None nor of this type."""
     if not isinstance(value, kind | None):
         raise SettingsError(f"{name} must be {kind.__name__}(...), not {type(value).__name__}")
 
 
 def as_texts(texts: str | Iterable[str]) -> tuple[str, ...]:
-    """Returns the texts; a single text counts as one, not as its characters."""
+    """Returns a list of texts; a single text becomes a list of one, not of its characters."""
     return (texts,) if isinstance(texts, str) else tuple(texts)
 
 
 def bounded(text: str, most: int, setting: str) -> str:
-    """Returns a request or a query in which more than 32 blanks in a row become one, or an empty line.
+    """Returns a request with long runs of blanks shortened; raises a ``RequestError`` if it is still too long.
+
+    More than 32 blanks in a row become one, or an empty line. ``setting`` is the name of the limit in the error.
 
     Raises:
         RequestError: It is longer than the ``setting`` allows.

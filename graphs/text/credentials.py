@@ -41,11 +41,10 @@ def is_secret_name(name: str) -> bool:
 
 
 def secrets_in(words: Iterable[str]) -> set[str]:
-    """Returns likely secrets in the words of a command, or in addresses.
+    """Returns likely secrets in the words of a command or in addresses.
 
-    These are: passwords in addresses, alone and with their user (which basic authentication sends together), as
-    written and URL-decoded; tokens in the path of a web address; values after secret names (``--api-key X``,
-    ``key=X``, ``Authorization: Bearer X``).
+    These are: passwords in addresses, alone and together with their user name, as written and URL-decoded; tokens in
+    the path of a web address; values after names of secrets (``--api-key X``, ``key=X``, ``Authorization: Bearer X``).
     """
     secrets: set[str] = set()
     as_written = list(words)
@@ -64,7 +63,7 @@ def secrets_in(words: Iterable[str]) -> set[str]:
 def masked(words: Iterable[str]) -> list[str]:
     """Returns the words with ``***`` in place of each secret.
 
-    A word that hides a secret by hidden characters comes without them.
+    Hidden characters are removed from a word in which they hide a secret.
     """
     originals = list(words)
     as_written = [_masked(before, word) for before, word in pairwise(("", *originals))]
@@ -148,7 +147,7 @@ def _tokens(address: re.Match[str]) -> Iterator[tuple[int, int]]:
 
 
 def is_generated(text: str) -> bool:
-    """Returns whether a text looks like a generated key: upper case, lower case and digits alternate often."""
+    """Returns whether a text looks like a generated key, in which upper case, lower case and digits alternate often."""
     text = _SEPARATOR.sub("", text)
     is_mixed = any(map(str.isdigit, text)) and any(map(str.isalpha, text))
     return is_mixed and len(text) >= _SHORTEST_KEY and len(_RUN.findall(text)) >= _FEWEST_RUNS

@@ -1,4 +1,4 @@
-"""Hidden characters: what people and models are shown of a text from outside; the original stays unchanged."""
+"""Removes or escapes hidden characters of texts from outside before people or models see them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BREAKS = re.compile(r"[\n\t\u2028\u2029]")
 
 
 class Hidden(StrEnum):
-    """Kinds of characters that are invisible to people, but not to a model, an embedder or a terminal."""
+    """The kinds of characters that people do not see, but that a model, an embedder or a terminal processes."""
 
     TAG = "tag"
     """Unicode tags (U+E0000 to U+E007F): an invisible alphabet."""
@@ -64,9 +64,9 @@ _HIDDEN = re.compile(
 
 
 def shown(text: str, *, most: int | None = LONGEST_TEXT) -> str:
-    """Returns the text without hidden characters, cut to the length that a model is shown, or to ``most``.
+    """Returns the text without hidden characters, cut to ``most`` characters.
 
-    Legitimate joiners and selectors (Persian, Indic scripts, emoji) stay. The text is not normalized: clean text of
+    Legitimate joiners and selectors (Persian, Indic scripts, emoji) stay. The text is not normalized: a clean text of
     this length is returned unchanged. With ``most=None``, nothing is cut.
 
     Examples:
@@ -81,7 +81,7 @@ def shown(text: str, *, most: int | None = LONGEST_TEXT) -> str:
 
 
 def hidden_in(text: str) -> dict[Hidden, int]:
-    """Returns how many characters of each kind ``shown`` removes from a text."""
+    """Counts the characters that ``shown`` would remove from a text, by their kind."""
     if not _SUSPECT.search(text):
         return {}
     counts: Counter[Hidden] = Counter()
@@ -97,25 +97,24 @@ def escaped(text: str) -> str:
 
 
 def escaped_line(text: str) -> str:
-    """Returns ``escaped`` with escaped line breaks too, so that the text cannot imitate a line of our output."""
+    """Returns ``escaped`` with line breaks escaped too, so that the text cannot imitate a line of our output."""
     return _BREAKS.sub(lambda match: match.group().encode("unicode_escape").decode(), escaped(text))
 
 
 def written_out(document: str, *, longest: int = 4) -> str:
-    """Returns a document with its hidden characters as ``\\u202e``, as JSON, Cypher and Turtle write them.
+    """Returns a document with its hidden characters as escapes (``\u202e``), as JSON, Cypher and Turtle allow.
 
-    They must all be inside quotation marks.
-
-    ``longest``: digits for characters above U+FFFF, 8 for ``\\U0001f600``, 4 for two surrogates.
+    All hidden characters must be inside quotation marks. ``longest`` is the number of hexadecimal digits of an escape
+    above U+FFFF: 8 for ``\U0001f600``, 4 for two surrogates.
     """
     return _HIDDEN.sub(lambda match: "".join(_codes(match, longest)), document)
 
 
 def spelled_out(document: str) -> str:
-    """Returns a JSON document with codes (``\\u202e``) for all characters that cannot be seen or look like a blank.
+    """Returns a JSON document with escapes (``\u202e``) for all characters that are invisible or look like a blank.
 
-    Unlike ``written_out``, joiners and selectors are no exception: no two documents look the same because of what
-    cannot be seen. It can be parsed to the same value.
+    Unlike in ``written_out``, joiners and selectors are escaped too, so two documents that look the same are the same.
+    The result is JSON with the same value.
     """
     if document.isascii() and document.isprintable():
         return document
@@ -151,12 +150,12 @@ def _codes(match: re.Match[str], longest: int) -> Iterator[str]:
 
 
 def visible(text: str) -> str:
-    """Returns ``encodable`` and ``shown`` for a text of any length."""
+    """Returns the text without hidden characters and lone surrogates, at any length."""
     return shown(encodable(text), most=None)
 
 
 def without_hidden(text: str) -> str:
-    r"""Returns ``visible``, also without hidden characters that are written as ``\u200b``, as in JSON."""
+    r"""Returns ``visible`` of a text, and also removes hidden characters that are written as escapes (``\u200b``)."""
     if "\\u" in text:
         text = _ESCAPES.sub(_unescaped, text)
     return visible(text)

@@ -1,4 +1,4 @@
-"""JSON Schemas: their keywords, their fields, and what of them is shown."""
+"""Reads JSON Schemas: their keywords, their fields, and the form in which a model sees them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from callsheet.graphs.text.unicode import strings_in
 JsonObject: TypeAlias = dict[str, Any]
 """An object of parsed JSON, whose values may be of any type."""
 LARGEST_SCHEMA = 65_536
-"""Characters of the largest schema that is shown whole."""
+"""Maximum size of a schema that is shown completely, in characters."""
 _TEXTS = frozenset({"title", "description", "$comment"})
 _LABELS = frozenset({"title", "enumNames", "enumTitles"})
 _LISTS = frozenset({"enum", "examples"})
@@ -24,7 +24,7 @@ NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "d
 
 
 def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
-    """Yields each keyword of a schema and its subschemas with its value; names of properties and values are skipped."""
+    """Yields each keyword of a schema and its subschemas, with its value; names of properties are skipped."""
     if isinstance(schema, list):
         for item in schema:
             yield from keywords(item)
@@ -39,7 +39,7 @@ def keywords(schema: Any) -> Iterator[tuple[str, Any]]:
 
 
 def resolve_pointer(reference: object, whole: Any) -> Any:
-    """Returns what a reference within a document points to.
+    """Returns the part of a document to which a reference points.
 
     Source: JSON Pointer, RFC 6901.
 
@@ -78,9 +78,10 @@ def shown_schema(schema: Mapping[str, Any]) -> JsonObject:
 
 
 def shown_form(form: Mapping[str, Any]) -> JsonObject:
-    """Returns ``shown_schema`` for the form of a question, where the label of a field or a choice has no line breaks.
+    """Returns the schema of a form for people, sanitized by ``shown_schema``, without line breaks in labels.
 
-    Otherwise it could imitate another field, or our own words. A field or a choice whose own name has some is removed.
+    With line breaks, a label could imitate another field or our own words. A field or a choice whose own name has line
+    breaks is removed.
     """
     result: JsonObject = _in_lines(shown_schema(form))
     return result
@@ -152,7 +153,7 @@ _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One value of an object schema.
+    """A value in an object schema, at any depth.
 
     Attributes:
         path: Names from the root to the value; items of a list add no name.
@@ -173,7 +174,7 @@ class Field:
 
     @property
     def name(self) -> str:
-        """The last name of the path."""
+        """Returns the last name of the path."""
         return self.path[-1]
 
 

@@ -1,4 +1,4 @@
-"""Parts of messages for people: numbers with their nouns, and the errors of a validation."""
+"""Makes parts of messages for people: numbers with nouns, and the errors of a validation."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 def counted(number: int, word: str, plural: str = "") -> str:
-    """Returns a number with its noun: ``1 agent``, ``2,000 agents``; with a ``plural``, ``3 queries``."""
+    """Returns a number with its noun, for example ``1 agent`` or ``2,000 agents``; ``plural`` is an irregular form."""
     noun = word if number == 1 else plural or f"{word}s"
     return f"{number:,} {noun}"
 
 
 def error_lines(error: ValidationError) -> str:
-    """Returns the errors of a validation in one line, each with its place."""
+    """Returns the errors of a validation as one line, each with the path of its field."""
     lines = list[str]()
     for detail in error.errors():
         place = ".".join(map(str, detail["loc"])) or "arguments"

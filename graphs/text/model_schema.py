@@ -80,7 +80,7 @@ class ModelSchema:
     changes: tuple[str, ...]
 
     def own(self, arguments: Mapping[str, Any]) -> JsonObject:
-        """Returns arguments with the tool's own names; names that are the tool's own already stay."""
+        """Returns the arguments with the tool's own names in place of those for the model."""
         if not self.names:
             return dict(arguments)
         own: JsonObject = self._own(arguments, [self.schema])
@@ -366,7 +366,7 @@ def _distinct(values: Iterable[Any]) -> list[Any]:
 
 
 def property_names(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Returns name of a property -> a unique name that every provider takes, for the names that none takes."""
+    """Maps each property name that a provider refuses to a unique name that every provider accepts."""
     own: dict[str, None] = {}  # in order, without duplicates
     for key, value in keywords(schema):
         is_list_of_names = isinstance(value, {"properties": dict, "required": list}.get(key, ()))
@@ -427,10 +427,10 @@ def _quoted(value: Any) -> str:
 
 
 def inline_references(schema: Mapping[str, Any]) -> JsonObject:
-    """Returns the schema with what its references point to in their place.
+    """Returns the schema with each reference replaced by its target.
 
-    A reference in a cycle, or to nothing, allows any value; so do all if the result had more than 10,000 parts, or more
-    levels than a schema may have.
+    A reference in a cycle, or without a target, allows any value. All references allow any value if the result would
+    have more than 10,000 parts, or more levels than a schema may have.
     """
     steps = count()
 

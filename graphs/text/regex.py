@@ -12,9 +12,9 @@ import re2
 
 
 def linear(pattern: str) -> re.Pattern[str]:
-    """Returns a pattern with the methods of ``re.Pattern``, or ``re2.error``.
+    """Compiles a pattern by RE2; the result has the methods of ``re.Pattern``.
 
-    Texts must not contain lone surrogates.
+    Raises an ``re2.error`` for an invalid pattern. Texts must not contain lone surrogates.
     """
     options = re2.Options()
     options.log_errors = False

@@ -11,7 +11,8 @@ from pathlib import Path
 def read_regular(path: Path, *, most: int = -1) -> bytes:
     """Returns the content of a regular file, or its first ``most`` bytes.
 
-    ``OSError``: it cannot be read, or it is a pipe, a socket or a device, which might never end.
+    Raises an ``OSError`` if the file cannot be read, or if it is a pipe, a socket or a device, from which reading might
+    never end.
     """
     # Without O_NONBLOCK, opening a pipe waits until somebody writes to it.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))

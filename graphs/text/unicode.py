@@ -1,4 +1,4 @@
-"""Texts and JSON values as UTF-8 and a database can hold them, and their normal forms."""
+"""Converts texts and JSON values to forms that UTF-8 and a database can store, and to normal forms."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def normalized(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
 
 
 def encodable(text: str) -> str:
-    """Returns the text with question marks for lone surrogates, which UTF-8 cannot encode."""
+    """Replaces lone surrogates, which UTF-8 cannot encode, by question marks."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def storable(text: str) -> str:
-    """Returns ``encodable`` with question marks for NUL too, which PostgreSQL cannot store."""
+    """Replaces lone surrogates and NUL, which PostgreSQL cannot store, by question marks."""
     return encodable(text).replace("\0", "?")
 
 
 def clean(value: Any, *, deepest: int = DEEPEST, text: Callable[[str], str] = encodable) -> Any:
-    """Returns a JSON value with all its strings encodable, or with another change of its ``text``.
+    """Returns a JSON value in which ``text`` is applied to every string; by default, strings become ``encodable``.
 
     Raises:
         CatalogError: The value is nested more than ``deepest`` levels deep.
@@ -54,7 +54,7 @@ def clean(value: Any, *, deepest: int = DEEPEST, text: Callable[[str], str] = en
 
 
 def strings_in(value: Any) -> Iterator[str]:
-    """Yields all strings of a JSON value, with keys."""
+    """Yields all strings of a JSON value, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

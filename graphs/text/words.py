@@ -1,4 +1,4 @@
-"""The words of a text, as search and accounting compare them, and its clauses."""
+"""Splits texts into words for search and accounting, and queries into clauses."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fold(text: str) -> str:
 
 
 def split_name(name: str) -> str:
-    """Returns ``convert length to`` for ``convertLength_to``."""
+    """Splits a name into words: ``convertLength_to`` becomes ``convert length to``."""
     return " ".join(re.split(r"[\W_]+", _CAMEL.sub(" ", name))).strip().lower()
 
 
@@ -88,9 +88,9 @@ _QUOTED = re.compile(r"\"[^\"]{1,200}\"|“[^”]{1,200}”|(?<=\s)'[^']{1,200}'
 
 
 def clause_spans(query: str) -> list[Span]:
-    """Returns the places of the clauses of a query; empty if there is only one.
+    """Returns the spans of the clauses of a query; empty if there is only one.
 
-    The query is cut at ends of sentences, semicolons, line ends, list numbers and connectives, but not inside
+    The query is split at ends of sentences, semicolons, line ends, list numbers and connectives, but not inside
     quotation marks. A piece with fewer than two content words is joined to the one before; if there are too many
     pieces, the shortest are joined.
     """
@@ -102,9 +102,9 @@ def clause_spans(query: str) -> list[Span]:
 
 
 def parts_of(clause: str) -> list[str]:
-    """Returns the parts of a clause between its commas and *and*, but not inside quotation marks.
+    """Splits a clause at commas and *and*, but not inside quotation marks.
 
-    Short ones are joined.
+    Short parts are joined.
     """
     return [clause[start:end].strip() for start, end in _joined(clause, _cut(clause, _PART))]
 

@@ -1,4 +1,4 @@
-"""Changes of tool definitions in words and as lines."""
+"""Describes changes of tool definitions, in words and as a diff."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _MOST_PAIRS = 100_000
 
 
 Side = tuple[str | None, str | None]
-"""A line of the accepted definition and one of the present; None where one has no line."""
+"""A pair of a line of the accepted definition and one of the present definition; None if one has no such line."""
 
 
 def sides_of(change: Change) -> list[Side]:
-    """Returns the accepted definition and the present one side by side, with hidden characters escaped.
+    """Compares the accepted definition with the present one, line by line and side by side.
 
-    Each pair is a line of both, equal or changed; None where one has no line. Equal lines far from a change are left
-    out; a pair of two None is in their place.
+    Each pair has a line of both definitions, equal or changed; None where one definition has no such line. Equal lines
+    far from a change are left out, and a pair of two None marks the place. Hidden characters are escaped.
     """
     before = list(_lines(change.before))
     after = list(_lines(change.after))
@@ -64,7 +64,7 @@ def _near_changes(pairs: Sequence[Side]) -> list[Side]:
 
 
 def diff_of(change: Change) -> str:
-    """Returns the same as a diff: ``-`` accepted, ``+`` now, ``@@`` for equal lines that are left out."""
+    """Returns the comparison of ``sides_of`` as a diff: ``-`` accepted, ``+`` present, ``@@`` for omitted lines."""
     lines = ["--- accepted", "+++ now"]
     for changed, pairs in groupby(sides_of(change), lambda pair: pair[0] != pair[1]):
         accepted, present = zip(*pairs, strict=True)
@@ -141,7 +141,7 @@ _SEVERITY = {"removed": Severity.INFO, "about": Severity.WARNING, "new": Severit
 
 
 def describe_change(change: Change) -> str:
-    """Returns a change in one line."""
+    """Describes a change in one line."""
     return f"{escaped_line(change.id)} {_described(change)}"
 
 
@@ -151,7 +151,7 @@ def _described(change: Change) -> str:
 
 
 def news_of(changes: Sequence[Change]) -> str:
-    """Returns in words what servers listed in the middle of a run, with the command that shows it; a line an agent."""
+    """Describes what servers listed in the middle of a run, one line per agent, with the command that shows it."""
     lines = list[str]()
     for agent, group in groupby(sorted(changes, key=lambda change: change.agent), lambda change: change.agent):
         tools_by_kind = dict[str, list[str]]()

@@ -1,4 +1,4 @@
-"""What a person has agreed to: commands that start, folders that are read, and tools that are approved for good."""
+"""Stores what a person has consented to: commands to start, folders to read, and tools to call without approval."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _IN_FRONT = (
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What loading a configuration does for one server.
+    """What loading a configuration starts or reads for one server.
 
     Attributes:
         line: The command line, the class of a toolkit with its arguments, the address, or the folder of documents to
@@ -59,13 +59,13 @@ class Start:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all this but the name, which is stored."""
+        """Returns the SHA-256 under which consent is stored; it covers everything except the name."""
         content = [self.line, self.folder, self.covered, self.grants, self.does]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """The variables with values, as a shell would have them in front of the command."""
+        """Returns the variables with values, written as a shell has them before a command."""
         return tuple(f"{name}={value}" for name, value, _ in self.covered if value is not None)
 
     def __str__(self) -> str:
@@ -134,18 +134,18 @@ def _is_allowed(start: Start, patterns: Sequence[str]) -> bool:
 
 
 def doing(starts: Collection[Start]) -> str:
-    """Returns what the starts do, in words that introduce a list of them."""
+    """Describes what the starts do, as a phrase that introduces a list of them."""
     return " and ".join(sorted({start.does for start in starts}, reverse=True))
 
 
 class Agreements:
-    """The stored consents, as digests in a file of the shared store, or else in the user's data folder."""
+    """The stored consents, as digests in a file of the shared store or of the user's data folder."""
 
     def __init__(self) -> None:
         self.file = state_file("agreed.json")
 
     def known(self) -> frozenset[str]:
-        """Returns the digests; empty if the file is missing or unreadable, so that the person is asked again."""
+        """Returns all stored digests; empty if the file is missing or unreadable, so that the person is asked again."""
         try:
             content = json.loads(self.file.text())
         except StoreError as error:
@@ -155,12 +155,12 @@ class Agreements:
         return frozenset(map(str, content)) if isinstance(content, list) else frozenset()
 
     def add(self, agreed: Iterable[Start | str]) -> None:
-        """Stores consent to these starts, or these digests of ``belief_digest``."""
+        """Stores consent to these starts, or these digests from ``belief_digest``."""
         digests = {one.digest if isinstance(one, Start) else one for one in agreed}
         self._change(lambda known: known | digests)
 
     def remove(self, digests: Iterable[str]) -> int:
-        """Removes these; returns how many there were."""
+        """Removes these digests; returns how many of them were stored."""
         return -self._change(lambda known: known.difference(digests))
 
     def _change(self, change: Callable[[frozenset[str]], frozenset[str]]) -> int:
@@ -173,7 +173,7 @@ class Agreements:
 
 
 def belief_digest(server: ServerConfig, *, yes: bool = True) -> str:
-    """Returns SHA-256 of a person's answer whether a server is believed which of its tools only read."""
+    """Returns the SHA-256 of a person's answer to whether a server's read-only marks are trusted."""
     return digest(["reads", yes, server_identity(server)])
 
 
@@ -183,7 +183,7 @@ _MARKING = ("stdio", "http", "sse", "openapi")
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A server, or a part of a specification, with the names of the tools that are harmless if it is believed."""
+    """A server, or a part of a specification, with the names of the tools that would be harmless if it is trusted."""
 
     server: ServerConfig
     tools: tuple[str, ...]
@@ -203,7 +203,7 @@ def believable(catalog: Catalog, connections: Mapping[str, object]) -> dict[str,
 
 
 def with_trust(servers: Mapping[str, ServerConfig]) -> dict[str, ServerConfig]:
-    """Returns the servers, those that a person believes as if their entries had ``"trusted": true``."""
+    """Returns the servers; those that a person trusts are changed as if their entries had ``"trusted": true``."""
     known = Agreements().known()
     return {
         name: server.model_copy(update={"callsheet": server.callsheet.model_copy(update={"trusted": True})})
@@ -251,7 +251,7 @@ _LOG = logging.getLogger("callsheet")
 
 
 class StandingApproval(Record):
-    """One tool that one user has approved for good.
+    """A tool whose calls one user has approved permanently.
 
     Attributes:
         digest: SHA-256 of its definition and of how its server is reached, at that time.
@@ -267,7 +267,7 @@ class StandingApproval(Record):
 
     @property
     def id(self) -> str:
-        """``agent/tool``."""
+        """Returns the id of the tool, ``agent/tool``."""
         return f"{self.agent}/{self.tool}"
 
 
@@ -278,25 +278,25 @@ class _File(Record):
 
 @dataclass(frozen=True)
 class StandingApprovals:
-    """The standing approvals of one user (as in ``StandingApproval``) in one catalog; each look reads the file."""
+    """The permanent approvals of one user in one catalog; each method reads the file again."""
 
     label: str
     user: str | None = ""
 
     @classmethod
     def of(cls, label: str, user: str | None = "") -> StandingApprovals | None:
-        """Returns those of a catalog; None for a catalog in memory. All else reads files, and may wait."""
+        """Returns the approvals for a catalog; None for a catalog in memory. No file is read yet."""
         return cls(label, user) if label else None
 
     @cached_property
     def file(self) -> StoredFile:
-        """Their file, in the shared store or else in the user's data folder."""
+        """Returns the file of the approvals, in the shared store or else in the user's data folder."""
         return state_file(f"allowed/{catalog_key(self.label)}.json")
 
     def entries(self) -> tuple[StandingApproval, ...]:
-        """Returns those of all users, in the order in which they were given.
+        """Returns the approvals of all users, in the order in which they were given.
 
-        A TrustError if the file cannot be read.
+        Raises a ``TrustError`` if the file cannot be read.
         """
         try:
             return _File(**json.loads(self.file.text())).allowed
@@ -306,13 +306,13 @@ class StandingApprovals:
             raise TrustError(f"the allowed tools in {self.file} cannot be read, so none is allowed: {error}") from error
 
     def own(self) -> list[StandingApproval]:
-        """Returns those of the user; raises as ``entries``."""
+        """Returns the approvals of the user; raises as ``entries`` does."""
         return [one for one in self.entries() if one.user == self.user]
 
     def holds(self, tool_id: str, digest: str) -> bool:
-        """Returns whether the user has allowed the tool as it is now.
+        """Returns whether the user has approved the tool with its present definition.
 
-        Not if the file cannot be read, which is logged.
+        If the file cannot be read, the answer is no, and the error is logged.
         """
         try:
             return any((one.id, one.digest) == (tool_id, digest) for one in self.own())
@@ -321,13 +321,19 @@ class StandingApprovals:
             return False
 
     def add(self, tool: Tool, digest: str) -> None:
-        """Allows a tool, in the place of an earlier definition of it; a TrustError if the file cannot be changed."""
+        """Approves a tool permanently, and replaces the approval of an earlier definition.
+
+        Raises a ``TrustError`` if the file cannot be changed.
+        """
         since = datetime.now(UTC).isoformat(timespec="seconds")
         new = StandingApproval(agent=tool.agent, tool=tool.name, digest=digest, since=since, user=self.user)
         self._change(lambda entries: [*(one for one in entries if (one.id, one.user) != (new.id, new.user)), new])
 
     def revoke(self, tool_ids: Collection[str], *, everybody: bool = False) -> int:
-        """Revokes what the user, or everybody, has allowed of these tools; returns how many; raises as ``add``."""
+        """Revokes the user's approvals of these tools, or those of everybody; returns their number.
+
+        Raises as ``add`` does.
+        """
 
         def left(entries: Sequence[StandingApproval]) -> list[StandingApproval]:
             return [one for one in entries if one.id not in tool_ids or not (everybody or one.user == self.user)]

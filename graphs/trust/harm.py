@@ -1,4 +1,4 @@
-"""What a call of a tool may do, as far as a person, or a server that somebody trusts, has said so."""
+"""Determines what harm a call of a tool may do, from declarations of a person or of a trusted server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.words import split_name
 
 Harm = Literal["none", "change", "destroy"]
-"""What a call of a tool may do, as far as known: nothing, change something, destroy something."""
+"""What a call of a tool may do, as far as is known: nothing, change something, or destroy something."""
 
 _DESTROYS = frozenset(
     "clean clear delete destroy discard drop erase kill overwrite purge remove reset revoke terminate "
@@ -21,7 +21,7 @@ _PROGRAMS = _SHELLS | frozenset("code command commands python script".split())
 
 
 def harm_of(tool: Tool, *, trusted: bool, vouched: bool = False) -> Harm:
-    """Says what a call of a tool may do; a tool is harmless only if somebody has said so.
+    """Determines what harm a call of a tool may do; it is harmless only if somebody who is trusted declares so.
 
     Args:
         tool: The tool with the hints of its author. A hint that tightens always counts.

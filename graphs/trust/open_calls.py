@@ -1,6 +1,6 @@
-"""Calls that may have taken effect, although nobody knows: from before a call is sent until its outcome is known.
+"""Records calls whose outcome is unknown, from before a call is sent until its outcome is known.
 
-A call is recorded for its user and catalog, not for its run, so that any later run can ask before it repeats one.
+A call is recorded for its user and catalog, not for its run, so that any later run can ask before it repeats the call.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from callsheet.graphs.process_identity import ProcessIdentity
 from callsheet.graphs.storage import StoredFile, state_file
 
 Verdict = Literal["done", "not-done"]
-"""What a person says of an open call: it took effect, or it did not."""
+"""The decision of a person about an open call: it took effect, or it did not."""
 _State = Literal["running", "stopped", "unanswered", "done", "not-done"]
 _VERDICTS = ("done", "not-done")
 _TELLS_FOR = timedelta(days=1)
@@ -56,32 +56,32 @@ class OpenCall(Record):
 
     @property
     def tool_id(self) -> str:
-        """``agent/tool``."""
+        """Returns the id of the tool, ``agent/tool``."""
         return f"{self.agent}/{self.tool}"
 
     @property
     def is_settled(self) -> bool:
-        """Whether a person has said what became of it."""
+        """Returns whether a person has decided what became of the call."""
         return self.state in _VERDICTS
 
     @property
     def is_unsettled(self) -> bool:
-        """Whether its outcome is unknown; not of a call that a running process of this machine is making."""
+        """Returns whether the outcome is unknown; False while a running process of this machine makes the call."""
         return not (self.is_settled or (self.state == "running" and self.owner.runs))
 
     @property
     def stopped(self) -> OpenCall:
-        """The same if its process has stopped now."""
+        """Returns the call in the state ``stopped`` if its process has ended by now."""
         return _with(self, "stopped") if self.state == "running" else self
 
     @property
     def seen(self) -> OpenCall:
-        """The call as this machine sees it: one that was running in a process that has ended was stopped."""
+        """Returns the call as this machine sees it: a call whose process has ended while it ran is ``stopped``."""
         return self.stopped if self.owner.runs is False else self
 
     @property
     def told(self) -> str:
-        """What is known about a call as ``seen``, as a part of a sentence about "a call"."""
+        """Describes what is known about a call, as a phrase that continues "a call"."""
         match self.state:
             case "running":
                 what = f"was running in {self.run} on {self.owner.host}, which cannot be looked at from here"
@@ -99,10 +99,10 @@ class _File(Record):
 
 @dataclass(frozen=True)
 class CallLedger:
-    """The open calls of one user (as in ``StandingApproval``) over one catalog.
+    """The open calls of one user over one catalog, in a file.
 
-    The methods read and write a file, in the shared store if there is one, and may wait. They raise a ``TrustError`` if
-    that cannot be done.
+    The methods read and write the file, in the shared store if there is one, and may wait. They raise a ``TrustError``
+    if that cannot be done.
 
     Attributes:
         label: That of the catalog (``Loaded``); catalogs in memory have one ledger.
@@ -113,11 +113,11 @@ class CallLedger:
 
     @cached_property
     def file(self) -> StoredFile:
-        """Its file, in the shared store or else in the user's data folder."""
+        """Returns the file of the ledger, in the shared store or else in the user's data folder."""
         return state_file(f"calls/{catalog_key(self.label)}.json")
 
     def entries(self) -> tuple[OpenCall, ...]:
-        """Returns those of all users, running and settled ones included, in the order in which they were sent."""
+        """Returns the calls of all users, including running and settled ones, in the order in which they were sent."""
         try:
             return _File(**json.loads(self.file.text())).calls
         except FileNotFoundError:
@@ -130,14 +130,15 @@ class CallLedger:
         return [one.seen for one in self.entries() if one.is_unsettled and (everybody or one.user == self.user)]
 
     def earlier(self, digest: str, call: str) -> OpenCall | None:
-        """A call of the same tool with the same arguments that must not be repeated unseen; None if there is none.
+        """Returns an earlier call of the same tool with the same arguments that must not be repeated blindly.
 
-        Its outcome is unknown, or a person has said that it was done. ``call`` itself is not among them.
+        Its outcome is unknown, or a person has settled it as done. ``call`` itself does not count. None if there is no
+        such call.
         """
         return _earlier(self._own(self.entries(), digest), call)
 
     def begin(self, tool_id: str, digest: str, call: str, run: str) -> tuple[OpenCall, bool]:
-        """Records that a call is sent now; or returns an earlier one as of ``earlier``, and records nothing.
+        """Records that a call is being sent now; if ``earlier`` finds a call, returns that and records nothing.
 
         Returns:
             The call, and whether it is recorded.
@@ -175,13 +176,13 @@ class CallLedger:
         self._change(lambda entries: [one for one in entries if one.id != entry_id])
 
     def leave_open(self, entry_id: str, state: Literal["stopped", "unanswered"]) -> None:
-        """Records that nobody knows what became of a call."""
+        """Records that the outcome of a call is unknown."""
         self._change(lambda entries: [_with(one, state) if one.id == entry_id else one for one in entries])
 
     def verdict(self, entry_id: str, call: str) -> Verdict | None:
-        """Returns what a person has said of an entry, or of the call itself.
+        """Returns the decision of a person about an entry, or about the call itself.
 
-        It is told once, and the entry is removed.
+        The decision is returned once; then the entry is removed.
         """
         said: list[Verdict] = []
         for one in self._own(self.entries()):
@@ -191,9 +192,10 @@ class CallLedger:
         return said[0] if said else None
 
     def settle(self, entry_id: str, verdict: Verdict) -> OpenCall:
-        """Records what became of an open call of any user: if it was done, the same call is not sent the next time.
+        """Records the decision of a person about an open call of any user.
 
-        The verdict is kept for a day, for a run that waits for it.
+        If the call was done, the same call is not sent the next time. The decision is kept for a day, for a run that
+        waits for it.
 
         Raises:
             UnknownNameError: There is no open call with this id; the message names all.
@@ -207,9 +209,9 @@ class CallLedger:
         return settled
 
     def how_to_settle(self, entry_id: str) -> str:
-        """Returns what settles a call: a command, which does not tell users of a server where its catalog is.
+        """Returns the command, or the code, that settles a call.
 
-        Or code.
+        Users of a server do not see where its catalog is.
         """
         if not self.label:
             return f'`callsheet.graphs.CallLedger("", {self.user!r}).settle("{entry_id}", "done")`, or "not-done"'

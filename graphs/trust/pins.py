@@ -1,6 +1,6 @@
-"""Pins: a tool is used only if its definition is the accepted one.
+"""Pins definitions of tools: a tool is used only if its definition is the accepted one.
 
-A pin is the SHA-256 of a tool's definition exactly as its server sent it, stored with that of the server's command
+A pin is the SHA-256 of a tool's definition exactly as its server sent it, stored with the hash of the server's command
 or address. The first use pins everything; later, only ``callsheet approve`` changes a pin.
 """
 
@@ -34,9 +34,9 @@ _FORMAT = 1
 
 
 class Pin(Record):
-    """One accepted tool, with its definition to show changes.
+    """The pin of one accepted tool, with its definition, so that changes can be shown.
 
-    That is None if it is longer than 64 kB, or those of its server together were longer than 2 MB when it was accepted.
+    The definition is None if it is longer than 64 kB, or if those of its server were together longer than 2 MB.
 
     Attributes:
         others: Other accepted definitions of the same tool, which its server lists in the middle of a run.
@@ -72,7 +72,7 @@ class ServerPin(Record):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """The listing of a server: its name, description and instructions, and its tools as it sent them."""
+    """A listing of a server: its name, description and instructions, and the tools as it sent them."""
 
     server: ServerConfig
     about: Mapping[str, str]
@@ -106,12 +106,12 @@ class Change:
 
     @property
     def id(self) -> str:
-        """``agent/tool``, or the agent alone."""
+        """Returns the id of the tool, ``agent/tool``, or of the agent if the change concerns the server."""
         return f"{self.agent}/{self.tool}" if self.tool else self.agent
 
     @property
     def quarantines(self) -> bool:
-        """Whether a person must accept the change before the tool, or the server, is used."""
+        """Returns whether the tool or the server is not used until a person accepts the change."""
         return self.kind in ("new", "suspect", "changed", "command")
 
 
@@ -144,7 +144,7 @@ def digests(entries: Sequence[Any]) -> dict[str, str]:
 
 
 def first_pins(listed: Listed, place: int = 0) -> ServerPin:
-    """Returns the pins of a new server: everything is accepted, except what has hidden characters."""
+    """Returns the pins of a new server: everything is accepted, except tools with hidden characters."""
     definitions = Entries.of(listed.entries).tools
     stored = sum(len(json.dumps(definition)) for definition in definitions.values()) <= _LARGEST_SERVER
     tools = dict[str, Pin]()
@@ -161,7 +161,7 @@ def first_pins(listed: Listed, place: int = 0) -> ServerPin:
 
 
 def hides_text(value: Any) -> bool:
-    """Returns whether any text of a JSON value, keys included, has characters that people do not see."""
+    """Returns whether a JSON value has invisible characters in any text or key."""
     return any(_HIDDEN & hidden_in(text).keys() for text in strings_in(value))
 
 
@@ -171,13 +171,13 @@ def _suspect_tool(name: str, definition: Mapping[str, Any]) -> bool:
 
 
 def pin_of(definition: Mapping[str, Any], *, stored: bool = True) -> Pin:
-    """Returns the pin of a definition; with the definition itself, unless that is too long or ``stored`` is false."""
+    """Returns the pin of a definition, with the definition unless it is too long or ``stored`` is false."""
     storable = stored and len(json.dumps(definition)) <= _LONGEST_STORED
     return Pin(sha256=digest(definition), definition=dict(definition) if storable else None)
 
 
 def everything(listed: Listed) -> Admitted:
-    """Returns a whole listing as accepted, without a comparison."""
+    """Accepts a whole listing without a comparison."""
     return Admitted(listed.about, tuple(listed.entries), digests(listed.entries))
 
 
@@ -273,8 +273,8 @@ def _accepted_tool(pin: ServerPin, change: Change) -> Pin:
 def server_identity(server: ServerConfig) -> str:
     """Returns the SHA-256 of a server's configuration.
 
-    Of variables and headers, it covers names, which variables of the environment they contain, and the values of those
-    variables that are not known to be harmless.
+    It covers the names of variables and headers, the variables of the environment that they contain, and the values of
+    those that are not known to be harmless.
     """
     identity: dict[str, Any] = {
         "transport": server.transport,
@@ -315,9 +315,9 @@ class _File(Record):
 
 
 class PinBook:
-    """The pins of one configuration, in a file that the first pin creates.
+    """The pins of one configuration, in a file that is created with the first pin.
 
-    A file that cannot be read is an error, not an empty book: otherwise damage would accept everything anew.
+    An unreadable file is an error and does not count as empty; otherwise, a damaged file would accept everything again.
     """
 
     def __init__(self, file: str | Path | StoredFile) -> None:
@@ -325,9 +325,9 @@ class PinBook:
 
     @classmethod
     def of(cls, config: Path, file: str | Path | None = None) -> PinBook:
-        """Returns the book of an ``mcp.json``.
+        """Returns the pins of an ``mcp.json``.
 
-        Its file is by default ``CALLSHEET_PINS``, otherwise in the shared store, or else in the user's data folder.
+        The file is ``file`` or ``CALLSHEET_PINS``, otherwise one in the shared store or in the user's data folder.
         """
         path = file or os.environ.get("CALLSHEET_PINS")
         if path:
@@ -337,7 +337,7 @@ class PinBook:
         return cls(state_file(f"pins/{name}"))
 
     def admit(self, listings: Mapping[str, Listed], *, agreed: Collection[str] = ()) -> dict[str, Admitted]:
-        """Pins the servers that are new, and returns the accepted parts of all listings.
+        """Pins servers that are new, and returns the accepted part of each listing.
 
         Raises:
             TrustError: The file cannot be read, or a new pin cannot be written.
@@ -357,7 +357,7 @@ class PinBook:
         return admitted
 
     def accept(self, changes: Sequence[Change]) -> None:
-        """Stores changes that a person has accepted as new pins.
+        """Stores the changes that a person has accepted as new pins.
 
         Raises:
             TrustError: The file cannot be read or written, no longer has the server, or somebody else accepted

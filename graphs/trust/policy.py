@@ -1,4 +1,4 @@
-"""Policies: who may see and call which tools; applied before ranking and again before a call."""
+"""Policies determine who may see and call which tools; they apply before ranking and again before a call."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from callsheet.graphs.text.unicode import normalized
 
 Hint = Literal["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"]
 READ_ONLY: Mapping[Hint, bool] = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
-"""The hints of a tool of ours that only reads what lies here."""
+"""The hints of a built-in tool that only reads local data."""
 UNKNOWN: Mapping[Hint, bool] = {
     "readOnlyHint": False,
     "destructiveHint": True,
@@ -37,14 +37,14 @@ UNKNOWN: Mapping[Hint, bool] = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user, by the authentication; the id of an anonymous one is empty."""
+    """A user, as authenticated; an anonymous user has an empty id."""
 
     id: str = ""
     groups: frozenset[str] = frozenset()
 
 
 class Rule(Record):
-    """Conditions on tools; a tool must meet all of them. In a policy, a string is short for a rule with that ``id``.
+    """Conditions that a tool must meet, all of them. In a policy, a string stands for a rule with that ``id``.
 
     Attributes:
         id: Pattern of the tool's id or of its agent's: ``files/read_*``, ``git``, ``*/delete*``.
@@ -83,7 +83,7 @@ class Rules:
 
     @cached_property
     def key(self) -> str:
-        """A key that users with the same rules share."""
+        """Returns a key that is the same for users with the same rules."""
         return repr((self.default, self.allows, self.denies, self.trust))
 
     def allow(self, tool: Tool) -> bool:
@@ -93,7 +93,7 @@ class Rules:
         return self.default or any(self.fits(rule, tool, claims=False) for rule in self.allows)
 
     def deny(self, tool: Tool) -> bool:
-        """Returns whether a rule forbids the tool; the default does not count."""
+        """Returns whether a rule forbids the tool, regardless of the default."""
         return any(self.fits(rule, tool, claims=True) for rule in self.denies)
 
     def trusts(self, agent: str) -> bool:
@@ -103,8 +103,8 @@ class Rules:
     def fits(self, rule: Rule, tool: Tool, *, claims: bool) -> bool:
         """Returns whether a rule matches a tool.
 
-        If it restricts access (``claims``), claimed capabilities count without trust, and names match in any spelling:
-        with capitals, invisible characters, or wide letters.
+        For a rule that restricts access (``claims``), capabilities that an agent claims count even without trust, and
+        names match in any spelling: with capitals, invisible characters or wide letters.
         """
         trusted = self.trusts(tool.agent)
         if rule.id is not None and not _id_matches(rule.id, tool, loosely=claims):
@@ -177,7 +177,7 @@ class View:
         return node in self.tools or node in self.catalog.by_id or node in self.catalog.skills_by_id
 
     def summary(self, tools: int) -> str:
-        """Returns how many of all tools the policy allows, in words; forbidden tools are not named."""
+        """Describes how many of all tools the policy allows; forbidden tools are not named."""
         allowed = f"the policy allows {len(self.tools) + len(self.blocked):,} of {counted(tools, 'tool')}"
         if not self.blocked:
             return allowed
@@ -187,10 +187,10 @@ class View:
 
 
 def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
-    """Returns the part of a catalog with the tools that are allowed and can work, and the skills that are allowed.
+    """Returns the part of a catalog whose tools are allowed and can work, with the allowed skills.
 
     Optional dependencies on hidden tools are dropped; agents without a remaining tool are left out. A skill is allowed
-    as a tool of its id would be; hidden tools that it names are dropped.
+    as a tool with its id would be; hidden tools that it names are dropped.
     """
     granted = {tool.id for tool in catalog.tools.values() if allowed(tool)}
     # An agent that has no tools, as a graph that takes messages, is allowed as any tool of it would be.
@@ -234,14 +234,14 @@ _MOST_VIEWS = 32
 
 
 class Grants(Record):
-    """Rules of tools that may be seen and called, and of tools that may not, which override the others."""
+    """Rules that allow tools and rules that forbid tools; the latter override the former."""
 
     allow: tuple[Rule, ...] = ()
     deny: tuple[Rule, ...] = ()
 
 
 class Group(Grants):
-    """Grants of several users: its members by id, and those whose authentication names the group."""
+    """Grants for several users: members by id, and users whose authentication names the group."""
 
     members: tuple[Name, ...] = ()
 
@@ -284,7 +284,7 @@ class Policy(Grants):
         return self._rules(_user(user)).allow(tool)
 
     def denies(self, tool: Tool, user: User | str | None = None) -> bool:
-        """Returns whether a rule forbids a tool to a user; the default does not count."""
+        """Returns whether a rule forbids a tool to a user, regardless of the default."""
         return self._rules(_user(user)).deny(tool)
 
     def trusts(self, agent: str) -> bool:
@@ -292,9 +292,9 @@ class Policy(Grants):
         return self._rules(User()).trusts(agent)
 
     def reviews(self, user: User) -> bool:
-        """Returns whether a user or one of the user's groups is named as a reviewer; an anonymous user is not.
+        """Returns whether a user, or one of the user's groups, is a reviewer; an anonymous user is not.
 
-        If a name is both a user's id and a group of the policy, it means the group.
+        A name that is both a user's id and a group of the policy means the group.
         """
         groups = {name for name, group in self.groups.items() if user.id in group.members} | user.groups
         return bool(user.id) and not (groups | ({user.id} - self.groups.keys())).isdisjoint(self.reviewers)
@@ -315,7 +315,7 @@ class Policy(Grants):
         return view
 
     def findings(self, *catalogs: Catalog) -> tuple[Finding, ...]:
-        """Findings for rules that match no tool or skill of these catalogs: a ``deny`` with a typo forbids nothing."""
+        """Reports rules that match no tool or skill of these catalogs; a misspelt ``deny`` would forbid nothing."""
         skills = [skill for catalog in catalogs for skill in catalog.skills]
         tools = [tool for catalog in catalogs for tool in catalog.tools.values()]
         tools += [Tool(agent=SKILLS, name=skill.name) for skill in skills]
@@ -349,12 +349,12 @@ class Policy(Grants):
 
 
 def counts_outcomes(policy: Policy | None, user: User) -> bool:
-    """Returns whether outcomes of this user's calls are counted, and those of all calls are used for this user."""
+    """Returns whether the outcomes of this user's calls are counted, and those of all users are used."""
     return not user.id or (policy is not None and policy.shared_outcomes)
 
 
 def read_policy(path: str | Path) -> Policy:
-    """Returns a policy from a JSON file; a SettingsError if it cannot be read, or is not a policy."""
+    """Reads a policy from a JSON file; raises a ``SettingsError`` if it cannot be read or is not a policy."""
     try:
         content: Any = json.loads(read_regular(Path(path).expanduser()))
     except (OSError, ValueError, RecursionError) as error:
@@ -368,7 +368,7 @@ def read_policy(path: str | Path) -> Policy:
 
 
 def policy_of(policy: Policy | str | Path | None) -> Policy | None:
-    """Returns a policy, or the policy in a file, as ``read_policy``; None: the file in ``CALLSHEET_POLICY``, if set."""
+    """Returns a policy, or reads the policy file; None stands for the file in ``CALLSHEET_POLICY``, if set."""
     if isinstance(policy, Policy):
         return policy
     path = policy or os.environ.get("CALLSHEET_POLICY")

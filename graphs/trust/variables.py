@@ -1,4 +1,4 @@
-"""The variables and headers of a server: which of them decide what runs, and what of the environment they send."""
+"""Determines which variables and headers of a server decide what runs, and what of the environment they send."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _HARMLESS = (
 
 
 def is_harmless(variable: str) -> bool:
-    """Returns whether a variable of this name is known to leave the program as it is, whatever its value."""
+    """Returns whether a variable of this name is known not to change what the program does, whatever its value."""
     return any(fnmatchcase(variable.upper(), pattern) for pattern in _HARMLESS)
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One variable or header of a server.
+    """A variable or header in the configuration of a server.
 
     Attributes:
         name: Its name.
@@ -39,7 +39,7 @@ class Given:
 
     @property
     def covered(self) -> tuple[str, str | None, tuple[str, ...]]:
-        """What consent and pins cover of it."""
+        """Returns the part of the variable that consent and pins cover."""
         return self.name, self.value, self.reads
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class Given:
 
 
 def given_by(server: ServerConfig) -> tuple[Given, ...]:
-    """Returns the variables of a server's process, or the headers of its requests, by name."""
+    """Returns the variables of a server's process, or the headers of requests to it, by name."""
     if not server.command or server.openapi:
         return tuple(Given(name, None, variables_in(text)) for name, text in sorted(server.headers.items()))
     variables = []
@@ -65,7 +65,7 @@ def given_by(server: ServerConfig) -> tuple[Given, ...]:
 
 
 def covered_names(server: ServerConfig) -> Mapping[str, object]:
-    """Returns what of the variables and headers is part of a server's identity beside their names; empty if nothing."""
+    """Returns what a server's identity covers of its variables and headers beside their names; empty if nothing."""
     parts = [given.covered for given in given_by(server) if given.value is not None or given.reads]
     return {"given": parts} if parts else {}
 

@@ -36,12 +36,10 @@ from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.orchestrator.run.run_context import context, sync_and_async
 from callsheet.orchestrator.run.settings import ReaderSettings
 from callsheet.orchestrator.state import ReaderInput, ReaderOutput, ReaderState
-from callsheet.retrievers.documents import NOT_FOUND, DocumentTools, best_passages, semantic_search
+from callsheet.retrievers.documents import NOT_FOUND, DocumentTools, best_chunks, best_passages
 from callsheet.retrievers.documents.document_index import Library
 from callsheet.retrievers.documents.document_reading import Overview, overview_of
 from callsheet.retrievers.index.embedding import EMBEDDED
-
-_FIRST = 3  # chunks to read where no model searches by itself
 
 READER = """\
 You answer questions from a collection of documents that you can search and read with tools, and from nothing else.
@@ -94,8 +92,8 @@ def create_arag(
     """Returns a workflow that answers questions from a folder of documents, with citations.
 
     The model searches by words and by meaning and reads chunks, one call at a time, until it answers or its budget of
-    loops or tokens is spent; then it must answer. Without a model, the chunks that are nearest in meaning are
-    read once, and their sentences that fit best are the answer.
+    loops or tokens is spent; then it must answer. Without a model, the five chunks that fit best by meaning and words
+    are read once, and their sentences that fit best are the answer, at most 1,500 characters.
 
     Args:
         documents: The folder, or a ``Library``; without it, the workflow says what to configure.
@@ -233,7 +231,7 @@ class ReaderNodes:
         done = sum(isinstance(one, ToolMessage) for one in _since(messages))
         args: dict[str, Any] = {"query": question}
         if done:
-            args = {"chunk_ids": [hit.chunk for hit in semantic_search(index, question, top_k=_FIRST).hits]}
+            args = {"chunk_ids": best_chunks(question, index)}
         if not forced and done < 2 and all(args.values()):
             name = "chunk_read" if done else "semantic_search"
             call = ToolCall(name=name, args=args, id=f"call_{len(messages)}", type="tool_call")

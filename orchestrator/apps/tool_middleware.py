@@ -461,7 +461,7 @@ def pick_tools(
     if selection.verdict == "nothing_fits" and all_shown:
         selection = select_traced(retriever, text, **{**reach, "floor": 0.0, "judged": 0})
     ids = [tool.id for tool in selection.tools]
-    new = selection.verdict == "found" or all_shown
+    new = selection.verdict != "nothing_fits" or all_shown
     return ids if new and not held >= set(ids) else [], [skill.id for skill in selection.skills]
 
 

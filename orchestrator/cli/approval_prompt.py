@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from callsheet.graphs import Loaded
 
 _ALWAYS = {"t": "always for this tool"}
-_LATER = {"q": "ask later"}
+_LATER = {"q": "later"}
 _SEVERAL = {"a": "all", **_ALWAYS, "e": "each", "n": "none", **_LATER}
 _ONE = {"y": "yes", **_ALWAYS, "n": "no", "e": "edit", "r": "respond", **_LATER}
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", **_LATER}
@@ -247,9 +248,20 @@ def _choice(words: Mapping[str, str], asked: Mapping[str, Any]) -> str:
     hidden |= set() if asked.get("always") else {*_ALWAYS.values()}
     letters = {word: letter for letter, word in words.items() if word not in hidden}
     shown_words = ", ".join(f"{letter}={word}" for word, letter in letters.items())
-    choices = click.Choice([*letters.values(), *letters])
-    chosen: str = click.prompt(shown_words, type=choices, show_choices=False, err=True)
-    return letters.get(chosen, chosen)
+    while True:
+        typed: str = click.prompt(shown_words, err=True)
+        meant = _letters_of(typed, letters)
+        if len(meant) == 1:
+            return meant[0]
+        click.echo(f"{shown_text(typed)!r} is none of: {shown_words}", err=True)
+
+
+def _letters_of(typed: str, letters: Mapping[str, str]) -> list[str]:
+    """Returns the letters of the choices that were typed: as a letter, a word, or the beginning of one word."""
+    said = typed.strip().lower()
+    if said in letters.values():
+        return [said]
+    return [letter for word, letter in letters.items() if said and word.startswith(said)]
 
 
 def _text(what: str, *, hidden: bool = False) -> str:
@@ -280,8 +292,9 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
         return
     agreements = Agreements()
     known = agreements.known()
-    starts = {start.digest: start for source in sources for start in starts_in(source)}
-    new = [start for digest, start in starts.items() if digest not in known]
+    # Two entries that start the same command are two servers, and both are shown.
+    starts = {str(start): start for source in sources for start in starts_in(source)}
+    new = [start for start in starts.values() if start.digest not in known]
     if not new:
         return
     click.echo(f"The catalog wants to {doing(new)}:\n" + "\n".join(f"  {start}" for start in new), err=True)
@@ -311,7 +324,9 @@ def ask_trust(loaded: Loaded, *, yes: bool) -> bool:
         return False
     lines = [escaped_line(f"  {agent}: {', '.join(marked.tools)}") for agent, marked in new.items()]
     click.echo("\nThese tools only read, as their servers or specifications say:\n" + "\n".join(lines), err=True)
-    click.echo("To believe some of these agents, answer no, and use `callsheet trust allow AGENT`.", err=True)
+    catalogs = [word for name in loaded.label.splitlines() for word in ("--catalog", name)]
+    some = shlex.join(["callsheet", "trust", "allow", *list(new)[:1], *catalogs])
+    click.echo(f"To believe some of these agents, answer no, and name them, as in `{some}`.", err=True)
     answer = click.confirm("Trust them, and call these tools without asking?", err=True)
     agreements.add(belief_digest(marked.server, yes=answer) for marked in new.values())
     return answer

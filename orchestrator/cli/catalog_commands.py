@@ -128,7 +128,7 @@ _query = click.argument("query", callback=_not_empty)
 
 def _report(options: CatalogOptions, found: Selection | Discovery, show: Callable[[], None], **how: bool) -> int:
     report(found.to_dict(**how), show, as_json=options.as_json)
-    return 0 if found.verdict == "found" else 1
+    return 1 if found.verdict == "nothing_fits" else 0
 
 
 @click.command(short_help="Find agents and tools for a request.")

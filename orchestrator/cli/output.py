@@ -416,6 +416,8 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
         names = f", names {', '.join(skill.tools)}" if skill.tools else ""
         out.print(escape(f"skill {skill.id} ({skill.score:.2f}){names}"))
     notes: list[str] = []
+    if selection.verdict == "unsure":
+        notes.append(f"It is not sure that one of these fits: {selection.probability:.2f} likely, by the best score.")
     without_tools = [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]
     if without_tools:
         notes.append(f"without a tool among these: {', '.join(without_tools)}")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from callsheet.graphs.errors import Finding, SettingsError, Severity, lookup
+from callsheet.graphs.errors import Finding, SettingsError, Severity, lookup, near_names
 from callsheet.graphs.text.hidden import escaped_line, shown
 from callsheet.graphs.text.messages import counted
 from callsheet.graphs.trust.changes import describe_change, diff_of, findings_of
@@ -103,7 +103,8 @@ def _rules_without(ignored: Sequence[str]) -> list[LintRule]:
     names = [rule.name for rule in RULES]
     for name in ignored:
         if name not in names:
-            raise click.BadParameter(f"there is no rule {name!r}; there are {', '.join(names)}", param_hint="--ignore")
+            message = f"there is no rule {name!r}{near_names(name, names)}; there are {', '.join(names)}"
+            raise click.BadParameter(message, param_hint="--ignore")
     return [rule for rule in RULES if rule.name not in ignored]
 
 
@@ -315,6 +316,10 @@ def revoke(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> i
     loaded = options.open(known=True)
     standing = StandingApprovals.of(loaded.label, user or "")
     servers = believable(loaded.catalog, loaded.connections)
+    # What was allowed may be gone from the catalog.
+    allowed = [one.id for one in standing.entries()] if standing else []
+    for one in ids:
+        lookup(dict.fromkeys([*loaded.catalog.by_id, *_nameable(loaded), *allowed]), one, "agent or tool", "catalog")
     done = standing.revoke(ids, everybody=user is None) if standing else 0
     done += Agreements().remove(belief_digest(servers[one].server) for one in ids if one in servers)
     return _report_trust(options, loaded, 0 if done else 1)

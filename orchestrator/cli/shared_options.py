@@ -18,7 +18,7 @@ import click
 from click.core import ParameterSource
 
 from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
-from callsheet.graphs.errors import CallsheetError, SettingsError
+from callsheet.graphs.errors import CallsheetError, SettingsError, near_names
 from callsheet.graphs.text.hidden import shown
 from callsheet.orchestrator.run.process.environment import Environment
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector, SelectSettings
 
 INTERRUPTED = 130  # exit status
-_NAMED_COMMAND = re.compile(r"`(callsheet (?:approve|index|sign-in|sync|trust)\b[^`\n]*)`")
+_NAMED_COMMAND = re.compile(r"`(callsheet (?:approve|index|sync|trust)\b[^`\n]*)`")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -48,16 +48,19 @@ class CatalogOptions:
 
         Args:
             tell: Report on standard error what was left out, too.
-            asking: As in ``load``: ``anew`` or ``known``.
+            asking: As in ``load``: ``anew`` or ``known``. Servers that failed are asked again at a terminal.
 
         Raises:
             SettingsError: There is no catalog, or the policy cannot be read.
             TrustError: There is no consent to its commands, or its pins are not reliable.
         """
-        from callsheet.orchestrator.cli.approval_prompt import ask_consent, ask_trust
+        from callsheet.orchestrator.cli.approval_prompt import ask_consent, ask_trust, has_terminal
 
         named = catalogs_of(self.catalogs)
         read = self.reader()
+        if has_terminal():
+            # The person who waits may have repaired what failed a moment ago.
+            asking.setdefault("retry", True)
         ask_consent(named, yes=self.yes)
         with progress_bar("Reading the catalog"):
             loaded = read(**asking)
@@ -265,7 +268,8 @@ def _methods(_context: click.Context, parameter: click.Parameter, given: str | N
     names = [] if given is None else given.replace(" ", "").split(",") if parameter.name == "methods" else [given]
     unknown = [name for name in names if name not in METHODS]
     if unknown:
-        raise click.BadParameter(f"there is no method {unknown[0]!r}; there are {', '.join(METHODS)}")
+        near = near_names(unknown[0], METHODS)
+        raise click.BadParameter(f"there is no method {unknown[0]!r}{near}; there are {', '.join(METHODS)}")
     return {name: METHODS[name] for name in names}
 
 

@@ -1,4 +1,4 @@
-"""Which capabilities of a taxonomy tools have, and requests ask for."""
+"""Finds the capabilities of a taxonomy that tools have and that requests ask for."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ INTERCEPT = -4.3
 SLOPE = 12.4
 GAP = 11.8
 LEAST_LINK = 0.1
-GENERAL_TEMPERATURE = np.float32(0.01)
+GENERAL_TEMPERATURE = np.float32(0.05)
 _LEAST_GENERAL = np.float32(0.001)
 LIKELY = 0.5
 MOST = 3
 BEST = 3
 SUREST = np.float32(0.99)
 POSSIBLE = 0.1
-"""Minimum confidence for a possible capability of a tool."""
+"""Minimum confidence at which a tool possibly has a capability."""
 
 
 class CapabilityIndex:
-    """The confidence that a tool has, or a request asks for, each of the narrowest capabilities, the columns here.
+    """Computes how confidently each tool has, and each request asks for, each of the narrowest capabilities.
 
-    The phrases of the taxonomy are embedded once, on first use, as requests are: by the index's own embedder, if it
-    names one. ``vectors`` is the index of the vectors of ``nodes``, in this order; agents get no capability.
+    These capabilities are the columns of all results. The phrases that describe them are embedded once, on first use,
+    by the embedder of the index if it names one. ``vectors`` is the index of the vectors of ``nodes``, in this order;
+    agents have no capabilities.
     """
 
     def __init__(
@@ -68,12 +69,16 @@ class CapabilityIndex:
 
     @cached_property
     def rows(self) -> Mapping[str, int]:
-        """Id of a node -> its row."""
+        """Maps the id of each node to its row."""
         return {node: row for row, node in enumerate(self._nodes)}
 
     @cached_property
     def of_tools(self) -> Confidences:
-        """``(n, c)``, one row per node, one column per leaf; declared capabilities have 1, and other columns 0."""
+        """Returns how confidently each node has each of the narrowest capabilities, as ``(n, c)``.
+
+        There is one row per node and one column per capability. A tool with declared capabilities has 1 for these and 0
+        for all others.
+        """
         if self._whole is not None:
             whole, rows = self._whole
             return whole.of_tools[list(rows)]
@@ -93,7 +98,7 @@ class CapabilityIndex:
         return confidences
 
     def asked(self, query: str, spans: Sequence[Span] = ()) -> Confidences:
-        """Returns the confidence that a query, and each part of it, asks for each leaf, ``(1 + len(spans), c)``."""
+        """Returns how confidently a query, and each span of it, asks for each capability, ``(1 + len(spans), c)``."""
         if not self.leaves:
             return np.zeros((1 + len(spans), 0), np.float32)
         texts = (query, *(query[start:end] for start, end in spans))
@@ -101,7 +106,7 @@ class CapabilityIndex:
         return confidence(fits + SIGNS * np.stack([self._signs.of_request(text) for text in texts]))
 
     def evidence(self, asked: Confidences, *, sure: float) -> Confidences:
-        """The evidence of the capabilities that a request asks for (q, a row of ``asked``), ``(n,)`` between 0 and 1.
+        """Returns how well the capabilities of each node match those that a request asks for, as ``(n,)`` from 0 to 1.
 
         ::
 
@@ -113,13 +118,15 @@ class CapabilityIndex:
         return np.asarray((self.of_tools[:, columns] * asked[columns]).max(axis=1), np.float32)
 
     def general(self, asked: Confidences, scores: Confidences) -> Confidences:
-        """Returns the probability of each general tool for a request that no tool is about, ``(n,)``: from .001, or 0.
+        """Returns the probability of each general tool for a request that no other tool fits, as ``(n,)``.
+
+        A general tool serves any subject, such as a search of the web. Probabilities below .001 are 0.
 
         ::
 
             g(t)     = sum over general c of w(c) * r(t | c) / max(1, sum of w)
             w(c)     = general(c) + q(c), for each c that a tool has, with a(t, c) >= .5
-            r(t | c) = softmax over these tools of s(t) / .01 + log(a(t, c) / (1 - a(t, c)))
+            r(t | c) = softmax over these tools of s(t) / .05 + log(a(t, c) / (1 - a(t, c)))
 
         Args:
             asked: q, a row of ``asked``.
@@ -150,7 +157,7 @@ class CapabilityIndex:
         return found
 
     def likely(self, asked: Confidences, use: Mapping[int, float]) -> Confidences:
-        """The likelihood of each capability by q, as for ``evidence``, and the expected use E of tools, ``(c,)``.
+        """Returns the likelihood of each capability, as ``(c,)``: from the request, and from the tools that fit it.
 
         ::
 
@@ -161,7 +168,7 @@ class CapabilityIndex:
         return np.asarray(np.maximum(asked, sums / max(float(sums.max(initial=0.0)), 1e-9)), np.float32)
 
     def link(self, row: int, likely: Confidences) -> float:
-        """Returns the link of a tool to the likely capabilities, .1 to 1; that of a tool without capabilities is 1.
+        """Returns how strongly a tool is linked to the likely capabilities, .1 to 1; 1 for a tool without capabilities.
 
         ::
 
@@ -173,12 +180,12 @@ class CapabilityIndex:
         return max(LEAST_LINK, float((likely * has).max()))
 
     def named(self, likely: Confidences) -> dict[str, float]:
-        """Capability id -> likelihood, highest first, from .1."""
+        """Returns the likelihood of each capability by its id, highest first; likelihoods below .1 are left out."""
         best = np.argsort(-likely, kind="stable").tolist()
         return {self.leaves[place]: float(likely[place]) for place in best if likely[place] >= LEAST_LINK}
 
     def vector(self, named: Mapping[str, float]) -> Confidences:
-        """Returns the inverse of ``named``, ``(c,)``."""
+        """Converts the result of ``named`` back to likelihoods by column, ``(c,)``."""
         return np.array([named.get(leaf, 0.0) for leaf in self.leaves], np.float32)
 
     @cached_property
@@ -214,7 +221,7 @@ class CapabilityIndex:
 
 @cache
 def shipped_phrases() -> Mapping[str, Confidences]:
-    """The vectors of the phrases of the shipped taxonomies by the embedded model, so that nobody waits for them."""
+    """Loads the precomputed vectors of the phrases of the shipped taxonomies, made by the embedded model."""
     content = files("callsheet.retrievers.capabilities").joinpath("phrases.npz").read_bytes()
     held = np.load(io.BytesIO(content))
     return dict(zip(held["phrases"].tolist(), held["vectors"], strict=True))
@@ -244,7 +251,7 @@ _FIRST = 4
 
 
 class Signs:
-    """Finds the words of capabilities in texts."""
+    """Finds words in a text that indicate a capability, its *signs*."""
 
     def __init__(self, capabilities: Sequence[Capability]) -> None:
         self._count = len(capabilities)
@@ -256,17 +263,20 @@ class Signs:
                 self._by_first[sign[0]].append((sign, column, 1 / shared[sign]))
 
     def of_tool(self, tool: Tool) -> NDArray[np.float32]:
-        """Returns the evidence of a tool's words for each capability, ``(c,)`` between 0 and 1.
+        """Returns how strongly the words of a tool indicate each capability, as ``(c,)`` from 0 to 1.
 
-        A sign counts 1 in the name, .6 in the first sentence, .4 in the names of parameters, divided by the number of
-        capabilities that share it; the best sign of each capability counts.
+        A sign counts 1 in the name, .6 in the first sentence and .4 in the names of parameters, divided by the number
+        of capabilities that share it. The best sign of each capability counts.
         """
         parameters = " ".join(split_name(parameter.name) for parameter in tool.parameters[:_MAX_SIGNS])
         sentence = first_sentence(tool.description)
         return self._best(((split_name(tool.name), _NAME), (sentence, _TEXT), (parameters, _PARAMETERS)))
 
     def of_request(self, text: str) -> NDArray[np.float32]:
-        """The same for a request: a sign counts 1 in the first four words, which have the verb, and .6 after them."""
+        """Returns how strongly the words of a request indicate each capability, as ``(c,)`` from 0 to 1.
+
+        A sign counts 1 in the first four words, where the verb usually is, and .6 after them.
+        """
         words = text.split(None, _FIRST)
         return self._best(((" ".join(words[:_FIRST]), _NAME), (text, _TEXT)))
 
@@ -283,7 +293,7 @@ class Signs:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A capability of a tool, with a confidence, 0 to 1, and its origin: the author or the text."""
+    """A capability that was assigned to a tool, with its confidence (0 to 1) and its origin: the author or the text."""
 
     capability: str
     confidence: float
@@ -292,19 +302,19 @@ class Assigned:
 
 @dataclass(frozen=True)
 class Assignments:
-    """The capabilities of all tools of a catalog, by tool id and confidence; empty for a tool that none matches."""
+    """The capabilities of all tools of a catalog, by tool id and by confidence. A tool that none matches has none."""
 
     taxonomy: Taxonomy
     of: Mapping[str, tuple[Assigned, ...]]
 
     @property
     def coverage(self) -> float:
-        """Share of the tools that have a capability; 1 if there are no tools."""
+        """Returns the share of the tools that have a capability; 1 if there are no tools."""
         return sum(map(bool, self.of.values())) / len(self.of) if self.of else 1.0
 
     @cached_property
     def tools_of(self) -> Mapping[str, tuple[str, ...]]:
-        """Capability id -> ids of the tools that have it or a narrower one, in the order of the taxonomy."""
+        """Maps the id of each capability to the tools that have it or a narrower one, in the order of the taxonomy."""
         tools: dict[str, dict[str, None]] = {name: {} for name in self.taxonomy.by_id}
         for tool, entries in self.of.items():
             for entry in entries:
@@ -313,7 +323,7 @@ class Assignments:
         return {name: tuple(ids) for name, ids in tools.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values, for ``callsheet capabilities --json``."""
+        """Returns the assignments as JSON values, for ``callsheet capabilities --json``."""
         capabilities = [
             {"id": name, "name": entry.name, "broader": entry.broader, "tools": list(self.tools_of[name])}
             for name, entry in self.taxonomy.by_id.items()
@@ -343,7 +353,7 @@ def assign_capabilities(catalog: Catalog, index: CapabilityIndex) -> Assignments
 
 
 def with_capabilities(catalog: Catalog, assignments: Assignments) -> Catalog:
-    """Returns the catalog with the likely ones of the assigned capabilities as declared ones."""
+    """Returns a copy of the catalog in which the likely assigned capabilities are declared."""
 
     def declared(tool: Tool) -> Tool:
         sure = tuple(a.capability for a in assignments.of.get(tool.id, ()) if a.confidence >= LIKELY)

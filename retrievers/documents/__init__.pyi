@@ -14,12 +14,16 @@ from .document_text import (
     passages_of as passages_of,
     sentences_of as sentences_of,
 )
-from .interfaces import (
+from .extractive_answers import (
+    LONGEST_ANSWER as LONGEST_ANSWER,
     NOT_FOUND as NOT_FOUND,
+    best_chunks as best_chunks,
+    best_passages as best_passages,
+)
+from .interfaces import (
     DocumentTools as DocumentTools,
     Hits as Hits,
     Reading as Reading,
-    best_passages as best_passages,
     chunk_read as chunk_read,
     keyword_search as keyword_search,
     semantic_search as semantic_search,

@@ -1,8 +1,8 @@
-"""Documents read by the loaders of langchain-community, in a process of its own with limits of memory and time.
+"""Reads documents by the loaders of langchain-community, in a separate process with limited memory and time.
 
-As a process it is run by path, and imports of ours only what stands beside it, so that it starts quickly. It reads a
-line of JSON for each file, ``{"loader", "path", "seconds", "most", "largest"}``, and writes lines: ``{"text", "page"}``
-for each part of the text, at last ``{"end": null}``, ``{"missing": loader}`` or ``{"wrong": message}``.
+The process runs this file by its path and imports only modules beside it, so it starts quickly. It reads one line of
+JSON per file, ``{"loader", "path", "seconds", "most", "largest"}``. It writes ``{"text", "page"}`` for each part of the
+text, and ends with ``{"end": null}``, ``{"missing": loader}`` or ``{"wrong": message}``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class FormatError(ValueError):
-    """A file cannot be read within the limits; the message is for people."""
+    """Raised if a file cannot be read within the limits; the message is shown to people."""
 
 
 def text(path: str) -> Iterable[Document]:
@@ -71,7 +71,7 @@ def csv(path: str) -> Iterator[Document]:
 
 
 def pdf(path: str) -> Iterable[Document]:
-    """Reads a PDF by page; a scan without a text layer gives nothing."""
+    """Reads a PDF page by page; a scan without a text layer has no text."""
     from langchain_community.document_loaders import PyPDFLoader
 
     return PyPDFLoader(path).lazy_load()
@@ -103,7 +103,7 @@ class DocumentFormat(NamedTuple):
 
 
 def reader_in(module: str, function: str) -> Callable[[str], Iterable[Document]]:
-    """Returns a reader in another module of this folder, which is loaded when the first file is read."""
+    """Returns a reader that another module of this folder has; the module is loaded when the first file is read."""
 
     def read(path: str) -> Iterable[Document]:
         documents: Iterable[Document] = getattr(_module(module), function)(path)
@@ -119,13 +119,13 @@ FORMATS: tuple[DocumentFormat, ...] = (
     DocumentFormat("PDF", (".pdf",), pdf),
     DocumentFormat("Word", (".docx",), word),
 )
-"""All kinds of documents; a kind with a module of its own is a line with ``reader_in``."""
+"""All kinds of documents; one line adds a kind, with ``reader_in`` if its reader is in a module of its own."""
 LOADERS: Mapping[str, DocumentFormat] = {suffix: each for each in FORMATS for suffix in each.suffixes}
 """The format of a file by its suffix."""
 
 
 def suffixes(*, core: bool) -> str:
-    """Returns the suffixes of the documents that are read without the extra ``documents``, or only with it."""
+    """Returns the suffixes of documents that need the extra ``documents``; with ``core``, of those that do not."""
     return " ".join(suffix for each in FORMATS if each.is_core == core for suffix in each.suffixes)
 
 
@@ -184,7 +184,10 @@ def _pieces(content: str) -> Iterator[str]:
 
 
 def serve_orders(orders: IO[str], answers: IO[str], memory: int) -> None:
-    """Reads files as it is told to, until there are no more orders, within so many bytes of memory."""
+    """Reads the files that ``orders`` name, one JSON line each, and writes their texts to ``answers``.
+
+    ``memory`` is the maximum number of bytes that the process may use.
+    """
     import langchain_community.document_loaders.text  # noqa: F401 (before the time of a file begins)
 
     # macOS does not heed every limit: there the time alone is limited.

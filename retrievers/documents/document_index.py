@@ -1,4 +1,4 @@
-"""The index of a folder of documents, which is read and embedded anew only where it has changed."""
+"""The index of a folder of documents; only documents that have changed are read and embedded again."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ from callsheet.retrievers.index.embedding import EMBEDDED, Embedder, embedder_na
 from callsheet.retrievers.index.rows import IN_MEMORY, default_place, exclusive, is_url
 
 AFFORDABLE = 400_000
-"""Characters of sentences that ``sync`` embeds where it is not told to embed all: some twelve seconds on two cores."""
+"""Maximum number of characters of sentences that ``sync`` embeds without ``exact``: about 12 seconds on two cores."""
 _RECIPE = "d3" if HAS_SENTENCEX else "d3-plain"
 """Version of the way to cut documents: what was cut in another way is indexed anew."""
 
 Stage = Callable[[str, int, int], None]
-"""Called with the activity (``reading`` files, ``embedding`` texts), the number finished and the number of all."""
+"""A callback for progress: receives the activity (``reading`` or ``embedding``), the number done and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """The result of an update: numbers of documents, their chunks and different sentences, and what has changed.
+    """The result of an update of the index: numbers of documents, chunks and sentences, and what has changed.
 
     Attributes:
         exact: Whether all sentences have a vector, so that a search by meaning compares all of them.
@@ -67,10 +67,10 @@ class Indexed:
 
 
 class DocumentIndex(TextStore):
-    """Chunks of about 1,000 tokens of all documents of a folder, found by words and by the meaning of sentences.
+    """The index of the documents in a folder, cut into chunks of about 1,000 tokens.
 
-    ``sync`` brings it up to date; only what has a new content is read and embedded again. Until that is done, and also
-    when it is killed, everything is as the last complete ``sync`` left it.
+    Chunks are found by words and by the meaning of their sentences. ``sync`` updates the index; it reads and embeds
+    only new content. Until it is done, and also if it is killed, searches see the state of the last complete ``sync``.
 
     Args:
         folder: The documents; folders in it count too.
@@ -109,10 +109,10 @@ class DocumentIndex(TextStore):
         self._vectors = SentenceVectors(self.place / f"vectors-{name}-{kind}.sqlite", embedder, self)
 
     def sync(self, progress: Stage | None = None, *, exact: bool = False) -> Indexed:
-        """Reads and embeds what is new or changed, and removes what is gone.
+        """Reads and embeds new and changed documents, and removes those that were deleted.
 
-        A document that is broken, empty or of a duplicate content is left out and named in ``problems``; so is one
-        that changes while it is read, whose old text stays.
+        A document that is broken, empty or a duplicate is left out and named in ``problems``. The same holds for a
+        document that changes while it is read; its old text stays in the index.
 
         Args:
             progress: Called while it reads and embeds.
@@ -147,7 +147,7 @@ class DocumentIndex(TextStore):
         )
 
     def similar(self, query: str) -> Similar:
-        """Compares chunks and sentences with a query."""
+        """Compares a query with all chunks and their sentences by meaning."""
         return self._vectors.similar(query, lambda: self.lexicon.shares(content_words(query)))
 
 
@@ -204,9 +204,10 @@ def _passages(document: Found) -> Iterator[Passage]:
 
 @dataclass(slots=True)
 class Library:
-    """The document indexes of this process, each opened once: of the configured folder, and of folders inside it.
+    """Opens the indexes of the configured folder and of folders inside it, each once per process.
 
-    ``root`` is the configured folder, None if there are no documents; the others are as in ``DocumentIndex``.
+    ``root`` is the configured folder; None if there are no documents. The other arguments are those of
+    ``DocumentIndex``.
     """
 
     root: str | Path | None
@@ -216,7 +217,7 @@ class Library:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def folder(self, wanted: str | None = None) -> Path:
-        """Returns the folder to answer from: the configured one, or one inside it.
+        """Returns the folder to answer questions from: the configured one, or ``wanted`` inside it.
 
         Raises:
             SettingsError: No folder is configured, or the wanted one is not inside it.
@@ -239,7 +240,7 @@ class Library:
         return found
 
     def index(self, folder: Path) -> DocumentIndex:
-        """Returns the index of a folder, as of the last update; raises as ``DocumentIndex``."""
+        """Returns the index of a folder, in the state of its last update; raises as ``DocumentIndex`` does."""
         with self._lock:
             if folder not in self._open:
                 self._open[folder] = DocumentIndex(folder, embeddings=self.embeddings, index=self.place)

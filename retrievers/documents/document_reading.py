@@ -1,4 +1,4 @@
-"""Reads the documents of a folder: which there are, what they hold, and what they are about."""
+"""Lists the documents of a folder, reads their texts, and summarises what they are about."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from callsheet.retrievers.documents.document_text import Block, content_words
 
 
 class Found(NamedTuple):
-    """A document; its name is its path relative to the folder, with ``/``."""
+    """A document in a folder: its path relative to the folder (with ``/``), its full path, and its hash."""
 
     name: str
     path: Path
@@ -38,7 +38,7 @@ class Found(NamedTuple):
 
 
 class FolderListing(NamedTuple):
-    """The documents of a folder by name, without duplicates of content, and the files left out, with reasons."""
+    """The documents of a folder, without duplicates, and the files that were left out, with reasons."""
 
     documents: tuple[Found, ...]
     problems: tuple[Problem, ...] = ()
@@ -129,7 +129,7 @@ def _unfit(path: Path, root: Path) -> tuple[str, str] | None:
 
 
 class DocumentError(CallsheetError, ValueError):
-    """A file is not a valid document of its kind."""
+    """Raised if a file is not a valid document of its kind."""
 
 
 _WAIT = 5
@@ -171,7 +171,7 @@ class Reader:
             process.communicate()
 
     def blocks(self, path: Path) -> Iterator[Block]:
-        """Iterates over the text of a file in order; its suffix tells the kind.
+        """Iterates over the text of a file in order; the suffix of the file selects the reader.
 
         Raises:
             DocumentError: The file is broken, or exceeds a limit.
@@ -250,13 +250,13 @@ def _without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 READER = Reader()
-"""Reads the documents of all indexes."""
+"""The reader that all indexes share."""
 atexit.register(READER.close)
 
 MOST_TOPICS = 300
 """Maximum number of characters of the topics of an overview."""
 MOST_TERMS = 600
-"""The same of its terms."""
+"""Maximum number of characters of the terms of an overview."""
 _HEAD = 20_000
 """Number of characters of a document that an overview reads."""
 _DOCUMENTS = 200
@@ -266,14 +266,14 @@ _HEADINGS = linear(r"(?m)^#{1,3}\s+(.{2,80}?)\s*#*$")
 
 
 class Overview(NamedTuple):
-    """The subject of a folder: headings or names of its documents, and the words in most paragraphs of text files."""
+    """The subject of a folder: headings or names of its documents, and the most common words of its text files."""
 
     topics: str
     terms: str = ""
 
 
 def overview_of(folder: Path) -> Overview:
-    """Reads the names of a folder's documents, and the beginnings of plain texts; raises as ``documents_in``."""
+    """Summarises a folder by the names and beginnings of its documents; raises as ``documents_in`` does."""
     topics: dict[str, None] = {}
     terms: Counter[str] = Counter()
     for document in documents_in(folder).documents[:_DOCUMENTS]:

@@ -1,4 +1,4 @@
-"""The text of documents: chunks of about 1,000 tokens that end with a sentence, their store, and their words."""
+"""The text of documents: it is cut into chunks that end with a sentence, stored, and indexed by words."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6}[^\S\n])|(?m:^#{1,6}[^\S\n]
 """Ends of paragraphs: blank lines, and the lines of Markdown's headings."""
 _PAIRED = str.maketrans(dict.fromkeys("\"'()[]{}«»“”„‘’‹›「」『』（）【】•·▪●■◦‣", " "))
 HAS_SENTENCEX = find_spec("sentencex") is not None
-"""Whether the extra ``documents`` tells where sentences end; without it, full stops do."""
+"""Whether sentencex is installed, which finds the ends of sentences; without it, full stops end them."""
 _FULL_STOP = re.compile(r"(?<=[.!?…])[\"')\]»”’]*\s+|(?<=[。！？।؟])(?![。！？।؟])[」』”’）]*\s*")
 _DOTTED = re.compile(r"[^\W_]\.\s*\S")
 """A full stop within a text: the language decides whether a sentence ends there."""
@@ -51,7 +51,10 @@ _BREAKABLE = re.compile(r".*(?:[;,:；，、。]\s*|\s)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a document from its loader: a paragraph, a page (from 1), a row; sentences end with it."""
+    """A piece of a document as its loader returns it, for example a paragraph, a page or a row.
+
+    A sentence never crosses it.
+    """
 
     text: str
     page: int | None = None
@@ -59,7 +62,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """The text of one chunk, the end of each sentence in characters, and its first page, if there are pages."""
+    """The text of one chunk, the positions where its sentences end, and the number of its first page, if any."""
 
     text: str
     ends: tuple[int, ...]
@@ -67,7 +70,7 @@ class Passage:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Its sentences, without the white space around them."""
+        """Returns the sentences of the passage, without the white space around them."""
         starts = (0, *self.ends[:-1])
         return tuple(self.text[start:end].strip() for start, end in zip(starts, self.ends, strict=True))
 
@@ -78,7 +81,9 @@ def estimated_tokens(text: str) -> int:
 
 
 def passages_of(blocks: Iterable[Block], *, tokens: int = CHUNK_TOKENS) -> Iterator[Passage]:
-    """Cuts a document into passages of whole sentences of at most so many estimated tokens, one in memory at a time.
+    """Yields passages of whole sentences, each of at most this number of estimated tokens.
+
+    Only one passage is in memory at a time.
 
     Source: A-RAG (arXiv 2602.03442), section 3.1: chunks of about 1,000 tokens that end with a sentence.
     """
@@ -226,13 +231,15 @@ _LEAST_WORD = 4
 
 
 def plain(text: str) -> str:
-    """Returns a text in the form for comparing words: lower case, canonical characters, single spaces."""
+    """Normalises a text so that words can be compared: lower case, canonical characters, single spaces."""
     folded = text.lower() if text.isascii() else normalized("NFD", text).casefold()
     return " ".join(normalized("NFC", folded).split())
 
 
 def content_words(text: str) -> list[str]:
-    """Returns the words of a text that say what it is about, plain, each once; see ``words_of``.
+    """Returns the distinct words of a text that indicate its subject, normalised by ``plain``.
+
+    Short words are left out: in languages that separate words, they are mostly grammar. See ``words_of``.
 
     Short words are left out: few of them say anything, in any language that separates words.
     """
@@ -246,7 +253,7 @@ _INSERT = "INSERT INTO chunk (file, number, page, text, ends) VALUES (?, ?, ?, ?
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a document, with its path relative to the folder, with ``/``, and its number in it, from 1."""
+    """A part of a document: the path of the document relative to its folder, and the number of the part, from 1."""
 
     file: str
     number: int
@@ -254,22 +261,22 @@ class Chunk:
 
     @property
     def id(self) -> str:
-        """``file#number``, stable until the document changes."""
+        """Returns ``file#number``, which stays the same until the document changes."""
         return f"{self.file}#{self.number}"
 
     @property
     def text(self) -> str:
-        """All of its text."""
+        """Returns the whole text of the chunk."""
         return self.passage.text
 
     @property
     def digest(self) -> str:
-        """A hash of the text, to detect changes of a chunk with the same id."""
+        """Returns a hash of the text, which shows whether a chunk with the same id has changed."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:12]
 
 
 class SqliteFile:
-    """A private SQLite file. Readers see the state after the last complete update.
+    """A private SQLite file; readers see the state after the last complete update.
 
     Raises:
         SettingsError: The file cannot be opened.
@@ -307,7 +314,7 @@ class SqliteFile:
 
 
 class TextStore(SqliteFile):
-    """Documents and their chunks."""
+    """The store of the documents and chunks of a folder, in SQLite."""
 
     schema = """
     CREATE TABLE IF NOT EXISTS file (name TEXT PRIMARY KEY, digest TEXT NOT NULL) WITHOUT ROWID;
@@ -339,13 +346,13 @@ class TextStore(SqliteFile):
 
     @contextmanager
     def changing(self) -> Iterator[StoreTransaction]:
-        """A transaction."""
+        """Runs the block as one transaction: either all its changes are stored or none."""
         with self._transaction() as connection:
             yield StoreTransaction(connection)
 
 
 class StoreTransaction(TextStore):
-    """The store within ``TextStore.changing``: it reads its own changes."""
+    """A transaction of ``TextStore.changing``, which already sees its own changes."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -354,7 +361,7 @@ class StoreTransaction(TextStore):
         return self._connection.execute(query, values)
 
     def put(self, name: str, digest: str, passages: Iterable[Passage]) -> int:
-        """Adds or replaces a document and returns the number of its chunks; the old one stays if the passages raise."""
+        """Adds or replaces a document and returns the number of its chunks; on an error, the old document stays."""
         count = 0
         execute = self._connection.execute
         execute("SAVEPOINT document")
@@ -383,18 +390,18 @@ def _chunk(row: tuple[str, int, int | None, str, bytes]) -> Chunk:
 
 
 HELD = 16_000_000
-"""Maximum number of characters of a folder's texts that stay in memory."""
+"""Maximum number of characters of a folder's texts that are kept in memory."""
 
 
 class Occurrences(NamedTuple):
-    """The chunks that contain one keyword: their rows, ascending, and how often each has it, both ``(m,)``."""
+    """The rows of the chunks that contain one keyword, ascending, and the counts of the keyword, both ``(m,)``."""
 
     rows: NDArray[np.int64]
     counts: NDArray[np.int64]
 
 
 class Lexicon:
-    """The chunks of one state of an index, for comparing words."""
+    """The words of all chunks in one state of the index, for searches by words."""
 
     def __init__(self, store: TextStore) -> None:
         self._store = store
@@ -402,7 +409,7 @@ class Lexicon:
         self._texts: list[str] | None = None
 
     def texts(self) -> Iterator[str]:
-        """Yields all chunks in order, plain; those of a small folder stay in memory after the first iteration."""
+        """Yields the normalised texts of all chunks in order; those of a small folder then stay in memory."""
         if self._texts is not None:
             yield from self._texts
             return
@@ -418,7 +425,7 @@ class Lexicon:
             self._texts = texts
 
     def occurrences(self, keys: Sequence[str]) -> Mapping[str, Occurrences]:
-        """Returns the occurrences of these plain keywords; rows are indexes of ``ids``."""
+        """Returns where these normalised keywords occur; rows are positions in ``ids``."""
         found = {key: (array("q"), array("q")) for key in keys}
         for row, text in enumerate(self.texts()):
             for key, (rows, counts) in found.items():
@@ -429,7 +436,7 @@ class Lexicon:
         return {key: Occurrences(*map(np.array, both)) for key, both in found.items()}
 
     def shares(self, keywords: Sequence[str]) -> Mapping[str, float]:
-        """Returns id of a chunk -> its share of these keywords, weighted by rarity; chunks without any are left out."""
+        """Maps the id of each chunk to its share of these keywords, weighted by rarity; shares of 0 are left out."""
         keys = list(dict.fromkeys(filter(None, map(plain, keywords))))
         occurrences = self.occurrences(keys)
         sums = np.zeros(len(self.ids))
@@ -441,5 +448,5 @@ class Lexicon:
 
 
 def rarity(n: int, chunks: int) -> float:
-    """Inverse document frequency of a word in n chunks, divided by that of a word in one chunk."""
+    """Returns the inverse document frequency of a word in n chunks, divided by that of a word in one chunk."""
     return inverse_frequency(n, chunks) / inverse_frequency(1, chunks) if n else 0.0

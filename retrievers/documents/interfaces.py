@@ -1,4 +1,4 @@
-"""The interfaces of A-RAG as functions and as tools of LangChain: search by words, search by meaning, read.
+"""The interfaces of A-RAG as functions and as LangChain tools: search by words, search by meaning, and reading.
 
 Source: A-RAG (arXiv 2602.03442), section 3.2.
 """
@@ -20,7 +20,6 @@ from pydantic import Field
 from callsheet.graphs import SettingsError
 from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.messages import counted
-from callsheet.graphs.text.words import tokens
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.documents.document_index import DocumentIndex
 from callsheet.retrievers.documents.document_text import Chunk, estimated_tokens, plain
@@ -28,7 +27,7 @@ from callsheet.retrievers.documents.document_text import Chunk, estimated_tokens
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk in a search result: its score (Eq. 1 or 3), matching sentences in full (Eq. 2), and keywords in it."""
+    """A chunk in a search result: its score (Eq. 1 or 3), its matching sentences (Eq. 2), and the keywords in it."""
 
     chunk: str
     score: float
@@ -44,14 +43,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """The result of a search: chunks, best first, and a note where there are none, or not all was compared or shown."""
+    """The result of a search: chunks, best first, and a note if nothing matched or if the search was incomplete."""
 
     hits: tuple[Hit, ...]
     note: str = ""
 
     @property
     def tokens(self) -> int:
-        """The retrieved tokens."""
+        """Returns the number of tokens of the result."""
         return sum(estimated_tokens(snippet) for hit in self.hits for snippet in hit.snippets)
 
     def __str__(self) -> str:
@@ -61,7 +60,7 @@ class Hits:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One chunk of a reading: its text, or why it is empty, its hash, if it exists, and its page, if it has one."""
+    """One chunk of a reading: its text or the reason why there is none, its hash, and its page."""
 
     chunk: str
     text: str = ""
@@ -79,18 +78,18 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The result of reading: the chunks in the requested order."""
+    """The result of reading chunks, in the requested order."""
 
     parts: tuple[Part, ...]
 
     @property
     def read(self) -> dict[str, str]:
-        """Update of the context tracker: id -> digest of every chunk with text."""
+        """Returns the update for the context tracker: the id and digest of every chunk whose text was read."""
         return {part.chunk: part.digest for part in self.parts if part.text}
 
     @property
     def tokens(self) -> int:
-        """The retrieved tokens."""
+        """Returns the number of tokens of the result."""
         return sum(estimated_tokens(part.text) for part in self.parts)
 
     def __str__(self) -> str:
@@ -103,7 +102,7 @@ MOST_HITS = 20
 MOST_KEYWORDS = 50
 MOST_READ = 10
 SNIPPETS = 1_000
-"""Estimated tokens of the sentences that one search shows: as many as one chunk has."""
+"""Default number of estimated tokens of the sentences that one search shows, which is the size of one chunk."""
 _SPACE = re.compile(r"\s+")
 _ADDED = "[] \t\n"  # what models add to an id
 
@@ -200,7 +199,7 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sni
 def chunk_read(
     index: DocumentIndex, chunk_ids: str | Sequence[str], *, read: Mapping[str, str] | None = None
 ) -> Reading:
-    """Reads the whole text of chunks, without those that were read before.
+    """Reads the whole text of chunks; chunks that were read before are not repeated.
 
     Args:
         index: The documents.
@@ -256,45 +255,6 @@ def _part(index: DocumentIndex, chunk_id: str, read: Mapping[str, str]) -> Part:
     return Part(chunk_id, chunk.text, chunk.digest, page=chunk.passage.page)
 
 
-NOT_FOUND = "The documents do not answer this."
-_HEADING = re.compile(r"^#{1,6}\s+")
-_MOST_QUOTES = 3
-_LEAST_SHARE = 1 / 3
-"""Minimum share of a question's words in a passage and the headings above it."""
-
-
-def best_passages(question: str, index: DocumentIndex, chunk_ids: Sequence[str]) -> list[str]:
-    """Returns the sentences of these chunks, with headings and citations, that have most of a question's words.
-
-    The best come first.
-    """
-    wanted = set(tokens(question))
-    if not wanted:
-        return []
-    similar = index.similar(question)
-    place_of = {chunk: place for place, chunk in enumerate(similar.chunks)}
-    quotes: list[tuple[float, float, str]] = []
-    for chunk_id in dict.fromkeys(chunk_ids):
-        chunk = index.chunk(chunk_id)
-        if chunk is None or chunk_id not in place_of:
-            continue
-        place = place_of[chunk_id]
-        heading = ""
-        for at in range(similar.starts[place], similar.starts[place + 1]):
-            text = " ".join(chunk.passage.sentences[similar.places[at]].split())
-            mark = _HEADING.match(text)
-            if mark:
-                heading = text[mark.end() :]
-                continue
-            share = len(wanted & {*tokens(f"{heading} {text}")}) / len(wanted)
-            if share >= _LEAST_SHARE:
-                quote = f"{heading}: {text} [{chunk_id}]" if heading else f"{text} [{chunk_id}]"
-                quotes.append((share, float(similar.sentences[at]), quote))
-    # The sort is stable, so equal ones stay in the order of the chunks.
-    quotes.sort(key=lambda entry: entry[:2], reverse=True)
-    return [quote for *_, quote in quotes[:_MOST_QUOTES]]
-
-
 Keywords = Annotated[
     list[str], Field(description=f"Names, terms or phrases of one to three words, at most {MOST_KEYWORDS}.")
 ]
@@ -306,10 +266,10 @@ Result = tuple[str, dict[str, Any]]
 
 @dataclass
 class DocumentTools:
-    """The interfaces to one index, for one conversation.
+    """The three interfaces to one index as tools, for one conversation.
 
-    Each returns a text, and as artifact ``{"tokens": retrieved tokens, "chunks": [ids of chunks read now or before],
-    "read": {id: digest of those read now}}``. It raises a ``ToolException`` where the function raises a
+    Each tool returns a text, and as artifact ``{"tokens": retrieved tokens, "chunks": [ids of chunks read now or
+    before], "read": {id: digest of those read now}}``. It raises a ``ToolException`` where the function raises a
     ``SettingsError``.
 
     Attributes:

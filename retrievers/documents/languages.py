@@ -1,6 +1,6 @@
-"""Tells the language of a text, and the encoding of a file that does not say it, or that neither is certain.
+"""Detects the language of a text, and the encoding of a file that does not declare it.
 
-It is also used by the process that reads documents, so it imports nothing of ours.
+The process that reads documents loads this module too, so it imports no other module of ours.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 HAS_LANGUAGES = find_spec("py3langid") is not None
-"""Whether the extra ``documents`` can tell languages."""
+"""Whether the package that detects languages is installed."""
 _SAMPLE = 20_000
 """Number of bytes of a file of which its encoding is told."""
 _LONGEST = 2_000
@@ -68,9 +68,9 @@ class _Reading(NamedTuple):
 
 
 def languages_of(text: str) -> dict[str, float]:
-    """Returns the languages (ISO 639-1) that a text may be in, and their probabilities, the likeliest first.
+    """Returns the languages (ISO 639-1) that a text may be in, with their probabilities, the likeliest first.
 
-    It is empty if the extra is not installed.
+    The result is empty if the extra ``documents`` is not installed.
     """
     if not HAS_LANGUAGES:
         return {}
@@ -80,8 +80,8 @@ def languages_of(text: str) -> dict[str, float]:
 def encoding_of(content: bytes) -> str | None:
     """Returns the encoding of a text that is not UTF-8; None if it is not certain.
 
-    An encoding is certain if the text that it gives has words, and is in a language for which this encoding is used,
-    and if no other encoding gives another text of which that can be said.
+    An encoding is certain if the decoded text has words in a language that uses this encoding, and if no other encoding
+    gives another such text.
     """
     sample = content
     if len(content) > _SAMPLE:

@@ -1,4 +1,4 @@
-"""The vectors of the sentences of a folder of documents, and how similar they are to a query."""
+"""Stores the vectors of the sentences of a folder, and compares them with a query."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from callsheet.retrievers.index.node_texts import Progress
 from callsheet.retrievers.index.rows import Vectors, products
 
 COMPARED = 40_000
-"""Characters of the preselected chunks whose sentences are compared with a query where not all have a vector."""
+"""Maximum number of characters of the chunks whose sentences are compared with a query if not all are embedded."""
 _AT_ONCE = 1_024
 """Number of texts that are embedded, and of vectors that are read, at once."""
 _DIGEST = 280
@@ -67,12 +67,12 @@ class _Table(NamedTuple):
 
 
 class SentenceVectors(SqliteFile):
-    """The vectors of one folder's sentences by one embedder, compared with a query.
+    """The vectors of the sentences of one folder, by one embedder.
 
-    A row's id is the hash of its text and stands for it for ever, so a sentence that stands in many chunks, or moves,
-    is embedded once. Indexing embeds the sentences. Where these are too many, it embeds a digest of each chunk, and a
-    query embeds the sentences of the chunks that are promising by digest and words. What is compared then depends on
-    the query alone, never on what was asked before.
+    The id of a row is the hash of its text, so a sentence in many chunks, or in a moved one, is embedded once. Indexing
+    embeds all sentences if they are few enough. Otherwise it embeds a digest of each chunk, and a query embeds the
+    sentences of the chunks that are promising by digest and words. Which sentences are compared depends on the query
+    alone, not on earlier queries.
 
     Source: A-RAG (arXiv 2602.03442), section 3.1: each sentence is embedded and mapped to its chunk.
     """
@@ -88,7 +88,7 @@ class SentenceVectors(SqliteFile):
         self._building = threading.Lock()
 
     def fill(self, chunks: Iterable[Chunk], most: float, progress: Progress) -> tuple[int, bool]:
-        """Makes the missing vectors of these chunks; interrupted, it goes on from there.
+        """Embeds what has no vector yet in these chunks; after an interruption, the next call continues.
 
         Args:
             chunks: All chunks of the folder.
@@ -128,7 +128,7 @@ class SentenceVectors(SqliteFile):
         return len(rows), exact
 
     def prune(self) -> None:
-        """Removes the vectors of texts that ``fill`` did not see any more."""
+        """Removes the vectors of texts that the last ``fill`` did not contain."""
         with self._transaction() as connection:
             unused = ((row,) for row in self._ids() - self._used)
             connection.executemany("DELETE FROM vector WHERE id = ?", unused)
@@ -136,9 +136,10 @@ class SentenceVectors(SqliteFile):
             self._table = None
 
     def similar(self, query: str, words: Callable[[], Mapping[str, float]]) -> Similar:
-        """Compares a query with all sentences, or with those of the most promising chunks; the rest is estimated.
+        """Compares a query with all sentences, or only with those of the most promising chunks.
 
-        ``words`` gives for the id of a chunk its share of the query's words, weighed by rarity.
+        Other chunks get an estimated score. ``words`` returns, for the id of each chunk, its share of the query's
+        words, weighted by rarity.
         """
         vector = encode_spans(self._embeddings, query)
         with self._building:
@@ -251,7 +252,10 @@ def _estimated(
 
 
 def digest_text(chunk: Chunk) -> str:
-    """Returns the beginnings of up to five of a chunk's sentences, spread over it: some 70 tokens, or none."""
+    """Returns a digest of a chunk for embedding: the beginnings of up to five of its sentences, about 70 tokens.
+
+    The sentences are spread evenly over the chunk. A chunk without sentences has an empty digest.
+    """
     sentences = [sentence for _, sentence in _sentences(chunk)]
     if len(sentences) > _PIECES:
         sentences = [sentences[i * len(sentences) // _PIECES] for i in range(_PIECES)]

@@ -22,7 +22,10 @@ from callsheet.retrievers.selection.budget import SchemaTokens
 from callsheet.retrievers.selection.result import Selection
 
 Gold = Sequence[Collection[str]]
-"""One element per relevant item: the set of its alternatives, any one of which satisfies it; equal ones count once.
+"""The relevant items of a query: for each item, the set of alternatives of which any one suffices.
+
+A ranked item is relevant if it is an alternative of an item that no earlier one satisfies. Metrics ignore repeated ids.
+They raise a ``SettingsError`` if there is no item, if an item has no alternative, or if k is below 1.
 
 A ranked item is relevant if it satisfies an element that none before it satisfies. Metrics ignore ids that come again,
 and raise a ``SettingsError`` if there is no element, or an empty one, or k is below 1.
@@ -132,7 +135,7 @@ _LEVELS: Mapping[str, tuple[str, Mapping[str, Metric]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Confused:
-    """An irrelevant tool that ranks above a relevant one."""
+    """An irrelevant tool that ranks above a relevant one, and how often."""
 
     wanted: str
     instead: str
@@ -141,9 +144,10 @@ class Confused:
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """A relevant item that a selection lacks, by its alternatives, with the reason in words.
+    """A relevant item that is missing from a selection, with its alternatives and the reason.
 
-    ``rank`` is the best of them by score among the nodes of this kind, from 1; None if none is in the trace.
+    ``rank`` is the rank of its best alternative by score among the nodes of this kind, from 1; None if the trace has
+    none of them.
     """
 
     ids: tuple[str, ...]
@@ -154,9 +158,9 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A query whose selection is incomplete.
+    """A query whose selection lacks a relevant item.
 
-    ``got`` are the selected tools, best first; if none are labelled, the agents; if only skills are, these.
+    ``got`` lists what was selected, best first: tools if tools are labelled, otherwise agents, otherwise skills.
     """
 
     id: str
@@ -167,7 +171,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class TokenCost:
-    """Tokens of schemas, approximated by ``SchemaTokens``: of a selection (mean), of all tools, and the ratio."""
+    """Approximate tokens of the schemas of a selection (mean) and of all tools, and the ratio of the two."""
 
     selected: float
     all: int

@@ -14,7 +14,7 @@ from callsheet.graphs.text.messages import counted
 
 Wanted = tuple[tuple[str, ...], ...]
 Arguments = Mapping[str, Mapping[str, Any]]
-"""Arguments of a right call by the id of the tool."""
+"""The arguments of a correct call, by the id of the tool."""
 _Entry = Mapping[str, Any]
 _Names = Mapping[str, Mapping[str, list[str]]]
 
@@ -24,12 +24,12 @@ _MOST_SHOWN = 5
 
 
 class QueriesError(CallsheetError, ValueError):
-    """A file of labelled queries is not valid."""
+    """Raised if a file of labelled queries is not valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledQuery:
-    """One request with its labels.
+    """A request with its relevant agents, tools and skills.
 
     Attributes:
         id: Its id; by default, the number of its line.

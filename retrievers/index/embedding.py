@@ -1,4 +1,7 @@
-"""Text into vectors: the embedded model, without LangChain, which costs a second to import, and others by name."""
+"""Converts texts to vectors, by the embedded model or by an embedder that the user names.
+
+The embedded model works without LangChain, which takes a second to import.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +50,11 @@ class MiniLM:
 
     @property
     def name(self) -> str:
-        """Which vectors these are; a part of the name of the index that holds them."""
+        """Returns the name of the version of the vectors; the name of an index contains it."""
         return "-".join((EMBEDDED, "int8", WEIGHTS_SHA256[:8], *([SCALES_SHA256[:8]] if self._tuned else [])))
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One unit vector a text, in order; an empty list gives an empty list."""
+        """Returns one unit vector per text, in order; an empty list for an empty list."""
         return [vector.tolist() for vector in self.encode(texts)]
 
     def embed_query(self, text: str) -> list[float]:
@@ -69,10 +72,10 @@ class MiniLM:
         return vectors
 
     def encode_spans(self, text: str, spans: Sequence[tuple[int, int]]) -> np.ndarray:
-        """Returns a text and parts of it, in one pass: ``(1 + len(spans), 384) float32``, rows unit length.
+        """Encodes a text and spans of it in one pass; returns ``(1 + len(spans), 384) float32``, rows unit length.
 
-        A part is the mean of its own token states; one beyond the 256th token counts as the whole. Spans are the start
-        and the end of each part, in characters.
+        The vector of a span is the mean of its token states; a span beyond the 256th token gets the vector of the whole
+        text. Spans are pairs of start and end, in characters.
         """
         encoding = shared_tokenizer(MAX_TOKENS).encode(_encodable(text))
         states = self._states(np.array([encoding.ids], np.int64), np.ones((1, len(encoding.ids)), np.int64))[0]
@@ -106,9 +109,10 @@ _PASSES = ThreadPoolExecutor(1, "embedding")
 
 
 def first_tokens(text: str, most: int) -> tuple[str, int]:
-    """Returns the beginning of a text with at most this number of tokens (WordPiece, an approximation), and its tokens.
+    """Returns the beginning of a text with at most this number of tokens, and the number of tokens it has.
 
-    A token counts as eight characters at most, because WordPiece takes a very long word for one token.
+    Tokens are those of WordPiece, an approximation. A token counts as eight characters at most, because WordPiece takes
+    a very long word for one token.
     """
     known = text[: max(most, 0) * _LONGEST_TOKEN]
     ends = shared_tokenizer().encode(known, add_special_tokens=False).offsets
@@ -118,7 +122,7 @@ def first_tokens(text: str, most: int) -> tuple[str, int]:
 # A model takes some 100 MB: a process holds it once, however many retrievers it has. Both may be used by many threads.
 @lru_cache(maxsize=2)
 def shared_tokenizer(most: int | None = None) -> tokenizers.Tokenizer:
-    """Returns the embedded model's tokenizer, without padding.
+    """Returns the tokenizer of the embedded model, without padding; ``most`` is the maximum number of tokens, if any.
 
     Texts are cut at so many tokens, and stay whole where None.
     """
@@ -176,10 +180,10 @@ _PROBE = "list the files of a folder"
 
 
 class Embedder(Protocol):
-    """What makes vectors of texts: every ``Embeddings`` of LangChain is one as it is."""
+    """The protocol of embedders; every ``Embeddings`` of LangChain implements it."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text, in order."""
+        """Returns one vector per text, in order."""
         ...
 
     def embed_query(self, text: str) -> list[float]:
@@ -188,14 +192,17 @@ class Embedder(Protocol):
 
 
 def embedder_of(embeddings: str | Embedder) -> Embedder:
-    """Returns an embedder as it is, or by its name, as for ``embeddings_of``; the embedded one without LangChain."""
+    """Returns an embedder unchanged, or the one with this name, as ``embeddings_of`` does.
+
+    The embedded model is returned without importing LangChain.
+    """
     if embeddings == EMBEDDED:
         return MiniLM()
     return provider_embeddings(embeddings) if isinstance(embeddings, str) else embeddings
 
 
 def provider_embeddings(name: str) -> Embeddings:
-    """Returns the embedder ``provider:model``, as for ``embeddings_of``."""
+    """Returns the embedder with the name ``provider:model``; raises as ``embeddings_of`` does."""
     if ":" not in name:
         forms = f"use {EMBEDDED!r} or provider:model, as openai:text-embedding-3-small"
         raise SettingsError(f"unknown embedder {name!r}: {forms}")
@@ -210,10 +217,10 @@ def provider_embeddings(name: str) -> Embeddings:
 
 
 def embedder_name(embeddings: Embedder) -> str:
-    """Returns what tells the vectors of an embedder from those of another, in the names of indexes.
+    """Returns a name that distinguishes the vectors of an embedder from those of others, for the names of indexes.
 
-    It is the embedder's ``name``, or else its class, its model (``model``, ``model_name`` or ``model_id``) and its
-    dimensions. Without a model, the vector of one text tells embedders of a class apart.
+    It is the ``name`` of the embedder, otherwise its class, model (``model``, ``model_name`` or ``model_id``) and
+    dimensions. If no model is known, the vector of one text distinguishes embedders of the same class.
     """
     name = getattr(embeddings, "name", None)
     if isinstance(name, str) and name:
@@ -232,16 +239,16 @@ def _signature(embeddings: Embedder) -> str:
 
 
 def encode(embeddings: Embedder, texts: Sequence[str]) -> np.ndarray:
-    """One vector a text by any embedder, as ``(n, d) float32``, rows unit length; else a ``SettingsError``."""
+    """Returns one vector per text by any embedder, as ``(n, d) float32``, rows unit length."""
     if isinstance(embeddings, MiniLM):
         return embeddings.encode(texts)
     return _unit(embeddings, embeddings.embed_documents(list(texts)), len(texts))
 
 
 def encode_spans(embeddings: Embedder, query: str, spans: Sequence[tuple[int, int]] = ()) -> np.ndarray:
-    """Returns the vector of a query, then those of parts of it, as ``(1 + len(spans), d) float32``, rows unit length.
+    """Returns the vectors of a query and of spans of it, as ``(1 + len(spans), d) float32``, rows unit length.
 
-    The last 256 answers of all embedders are remembered; they are read-only.
+    The last 256 results of all embedders are cached; they are read-only.
     """
     return _remembered(_Same(embeddings), query, tuple(spans))
 

@@ -35,14 +35,14 @@ logging.getLogger("bm25s").setLevel(logging.WARNING)  # bm25s sets DEBUG, which 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """BM25 of every node, ``(n,)``, and the share of the query's words in the best, weighted by rarity, 0 to 1."""
+    """The BM25 score of every node, ``(n,)``, and the share of the query's words in the best match, by rarity."""
 
     scores: NDArray[np.float32]
     coverage: float = 0.0
 
 
 class LexicalIndex:
-    """BM25 over the words of the nodes, rebuilt in memory when they change.
+    """An index by words with BM25 scores, which is rebuilt in memory when the nodes change.
 
     Source: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009), by bm25s.
     """
@@ -172,7 +172,7 @@ class ChromaIndex:
         return self._vectors
 
     def fork(self) -> ChromaIndex:
-        """Returns a copy over the same rows, whose ``sync`` does not change the original's vectors in memory."""
+        """Returns a copy over the same rows; its ``sync`` does not change the original's vectors in memory."""
         return copy(self)
 
     def scores(self, query: str, spans: Sequence[Span] = ()) -> Vectors:
@@ -201,7 +201,9 @@ class ChromaIndex:
         return np.concatenate([products(page, vectors) for page in pages], axis=1)
 
     def part(self, rows: Sequence[int]) -> Vectors | None:
-        """Returns the vectors ``(m, d)`` of these nodes, which are compared in memory.
+        """Returns the vectors ``(m, d)`` of these nodes, to compare them in memory.
+
+        None if all nodes are compared in memory already, or if these nodes are too many.
 
         It is None if all nodes are compared in memory already, or if these are too many.
         """
@@ -392,7 +394,7 @@ def _document_id(node: Node) -> str:
 
 
 class PartOfIndex:
-    """The part of an index that a user may see: a ``VectorIndex`` of these rows, over the vectors of the whole."""
+    """The part of an index that a user may see, as a ``VectorIndex`` that shares the vectors of the whole."""
 
     def __init__(self, whole: VectorIndex, rows: Sequence[int]) -> None:
         self._whole = whole

@@ -1,4 +1,4 @@
-"""Embedders as components of LangChain."""
+"""The embedders as LangChain components."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from callsheet.retrievers.index.embedding import EMBEDDED, MiniLM, provider_embe
 
 
 class MiniLMEmbeddings(MiniLM, Embeddings):
-    """``MiniLM`` as LangChain's ``Embeddings``."""
+    """The embedded model ``MiniLM`` as LangChain ``Embeddings``."""
 
 
 def embeddings_of(embedder: str | Embeddings) -> Embeddings:
-    """An embedder as it is, or by name: ``minilm``, or ``provider:model`` as LangChain's ``init_embeddings`` takes it.
+    """Returns an embedder unchanged, or the one with this name: ``minilm``, or ``provider:model`` as LangChain has it.
 
     Raises:
         SettingsError: The name is of neither form, or its provider is not known or refuses it (a missing key).

@@ -19,12 +19,12 @@ Span = tuple[int, int]
 """Start and end of a part of a query, in characters."""
 
 Progress = Callable[[int, int], None]
-"""Called with the number of embedded texts and the number of all texts."""
+"""A callback for progress: receives the number of texts that are embedded, and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An agent, a tool or a skill in an index, with a text to embed, and one for search by words.
+    """An agent, a tool or a skill in an index, with a text to embed and another for the search by words.
 
     Attributes:
         owner: Id of the owner of a tool; the own id of an agent or a skill.
@@ -40,7 +40,7 @@ class Node:
 
     @property
     def bare(self) -> Node:
-        """The same node without its texts, which only the building of an index needs."""
+        """Returns the node without its texts, which are only needed to build an index."""
         return replace(self, text="", words="", views=())
 
 
@@ -74,7 +74,7 @@ class VectorIndex(Protocol):
 
 Texts = Literal["full", "plain"]
 RECIPES: Mapping[Texts, str] = {"full": "r3", "plain": "p1"}
-"""Version of the texts of the nodes, a part of the name of the index that holds them."""
+"""The version of the texts of the nodes; the name of an index contains it."""
 _MAX_PARAMETERS = 12
 _MAX_OUTPUTS = 6
 _MAX_SENTENCE = 400
@@ -118,7 +118,7 @@ def nodes_of(catalog: Catalog, texts: Texts = "full") -> tuple[Node, ...]:
 
 
 def plain_text(node: Agent | Tool) -> str:
-    """Returns an agent or a tool as the papers embed it: its name and its description as they stand."""
+    """Returns the text that the papers embed for an agent or a tool: its name and its description, unchanged."""
     return f"{node.name or node.id}: {shown(node.description)}"
 
 
@@ -190,9 +190,9 @@ def _joined(parts: Iterable[str]) -> str:
 
 
 def identifiers(nodes: Sequence[Node]) -> Mapping[str, list[int]]:
-    """Case-folded name or id -> rows: all ids, and the names that do not occur in ordinary sentences.
+    """Maps case-folded ids and names to rows; names that are ordinary words are left out.
 
-    Such names have an underscore, a hyphen, a dot or an inner capital.
+    Names with an underscore, a hyphen, a dot or an inner capital are not ordinary words.
     """
     rows: defaultdict[str, list[int]] = defaultdict(list)
     for row, node in enumerate(nodes):

@@ -1,4 +1,4 @@
-"""Rows of vectors by their ids, in a collection of Chroma or in memory, and what multiplies them with a query."""
+"""Stores rows of vectors by their ids, in Chroma or in memory, and multiplies them with the vector of a query."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def products(rows: Vectors, queries: Vectors) -> Vectors:
 
 
 def among_best(values: Vectors, most: int) -> NDArray[np.intp]:
-    """Returns rows, in order, that include those of the best ``most`` values; few more if there are many values.
+    """Returns rows, in order, that include those with the best ``most`` values, and few others.
 
-    The best ``most`` maxima of groups of 64 are as many values; what is below the least of them is not among the best.
+    The ``most`` best maxima of groups of 64 values are a lower bound: a value below all of them is not among the best.
     """
     if len(values) <= most:
         return np.arange(len(values))
@@ -56,14 +56,15 @@ def among_best(values: Vectors, most: int) -> NDArray[np.intp]:
 
 
 def default_place() -> Path:
-    """Returns where indexes are: a folder in ``CALLSHEET_HOME``, otherwise in the user's cache."""
+    """Returns the folder of the indexes: one in ``CALLSHEET_HOME``, otherwise one in the user's cache."""
     return cache_folder() / "index"
 
 
 class ChromaRows:
-    """The rows of one collection. An id stands for its content for ever, so a row is added or deleted, never changed.
+    """The rows of one Chroma collection.
 
-    The place, a folder or the address of ``chroma run``, is opened when it is first used: Chroma costs over a second.
+    The id of a row is a hash of its content, so rows are added and deleted but never changed. ``place``, a folder or
+    the address of ``chroma run``, is opened on first use, because that takes over a second.
     """
 
     def __init__(self, name: str, where: str | Path) -> None:
@@ -74,7 +75,7 @@ class ChromaRows:
         self._opened: Collection | None = None
 
     def held(self) -> dict[str, str]:
-        """Returns all rows: id -> id of the node."""
+        """Maps the id of each row to the id of its node."""
         rows: dict[str, str] = {}
         for start in itertools.count(0, MOST_AT_ONCE):
             page = self._collection.get(limit=MOST_AT_ONCE, offset=start, include=["metadatas"])
@@ -84,7 +85,7 @@ class ChromaRows:
         return rows
 
     def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Mapping[str, str]] | None = None) -> None:
-        """Adds rows; of an id that is there already the old row stays."""
+        """Adds rows; a row whose id exists already stays as it is."""
         made: Any = [*map(dict, metadatas)] if metadatas else None
         self._collection.add(ids=list(ids), embeddings=vectors, metadatas=made)
 
@@ -94,7 +95,7 @@ class ChromaRows:
             self._collection.delete(ids=page)
 
     def vectors(self, ids: Sequence[str]) -> Vectors:
-        """Returns the vectors of these rows as ``(n, d)``, in the order of the ids; all of them must be there."""
+        """Returns the vectors of these rows as ``(n, d)``, in the order of the ids; all of the ids must exist."""
         parts = [np.zeros((0, 1), np.float32)] if not ids else []
         for page in _pages(ids):
             found = self._read("get", ids=page, include=["embeddings"])
@@ -103,7 +104,7 @@ class ChromaRows:
         return np.concatenate(parts)
 
     def nearest(self, queries: Vectors, most: int) -> list[dict[str, float]]:
-        """Returns the rows nearest to each query, as HNSW finds them: id -> cosine, best first."""
+        """Returns the rows nearest to each query by HNSW: the cosine by the id of the row, best first."""
         found = self._read("query", query_embeddings=[*queries], n_results=most, include=["distances"])
         return [
             {row: 1 - distance for row, distance in zip(ids, distances, strict=True)}
@@ -112,7 +113,7 @@ class ChromaRows:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Keeps other processes from writing nodes to the same folder, as ``exclusive`` does."""
+        """Prevents other processes from writing to the same folder within the block."""
         if self.folder is None:
             yield
             return
@@ -124,10 +125,9 @@ class ChromaRows:
                 clear_unused_slots(self.folder)
 
     def reopen(self) -> None:
-        """Opens the folder as it is now.
+        """Opens the folder again, to see what other processes have written.
 
-        Chroma keeps what it read of the vectors for each spelling of a path, and does not see what another process
-        wrote since; under a new spelling it reads again.
+        Chroma caches vectors for each spelling of a path, so the folder is opened under a new spelling.
         """
         from chromadb.api.client import Client
 
@@ -181,7 +181,7 @@ class ChromaRows:
 
 
 class MemoryRows:
-    """As ``ChromaRows``, in memory and without ``nearest``: Chroma keeps 2.7 MB for each collection in memory."""
+    """The interface of ``ChromaRows`` without ``nearest``, in memory, where a collection of Chroma takes 2.7 MB."""
 
     folder = None
 
@@ -189,7 +189,7 @@ class MemoryRows:
         self._rows: dict[str, tuple[Vectors, str]] = {}
 
     def held(self) -> dict[str, str]:
-        """Returns all rows: id -> id of the node."""
+        """Maps the id of each row to the id of its node."""
         return {row: node for row, (_, node) in [*self._rows.items()]}
 
     def add(self, ids: Sequence[str], vectors: Vectors, metadatas: Sequence[Mapping[str, str]]) -> None:
@@ -210,7 +210,7 @@ class MemoryRows:
         return vectors
 
     def writing(self) -> AbstractContextManager[None]:
-        """Waits for nobody: no other process writes here."""
+        """Does nothing, because no other process can write here."""
         return nullcontext()
 
 
@@ -233,7 +233,7 @@ def is_url(where: str | Path) -> bool:
 
 @contextmanager
 def exclusive(lock_file: Path) -> Iterator[None]:
-    """Lets one process at a time in.
+    """Runs the block while no other process holds this lock file.
 
     Raises:
         SettingsError: Another process has been in for ten minutes.
@@ -256,9 +256,9 @@ _HEADER = struct.Struct("<4xQQQQ")
 
 
 def clear_unused_slots(folder: Path) -> None:
-    """Overwrites the unused slots of all HNSW files of a folder of Chroma with zeros: they hold memory of the process.
+    """Overwrites unused slots in the HNSW files of a Chroma folder with zeros; they contain memory of the process.
 
-    Nobody may write to the folder at the same time.
+    No other process may write to the folder at the same time.
     """
     for header in folder.glob("*/header.bin"):
         content = header.read_bytes()

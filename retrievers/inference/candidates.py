@@ -1,4 +1,4 @@
-"""Both ends of possible dependencies, what tools need and what they return, as weighted words."""
+"""The inputs and outputs of tools as weighted words, from which possible dependencies are found."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def stems(name: str) -> tuple[str, ...]:
 
 
 def stems_in(text: str) -> frozenset[str]:
-    """Returns the stems of the beginning of a text."""
+    """Returns the stems of the words at the beginning of a text."""
     return frozenset(tokens(split_name(shown(text[: 4 * _LONGEST])[:_LONGEST])))
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentValue:
-    """What a tool returns: a field of its result, or, without a field, what its name says.
+    """A value that a tool returns: a field of its result, or, if no fields are known, what its name describes.
 
     Attributes:
         tool: Row of the tool.
@@ -57,13 +57,13 @@ class ArgumentValue:
 
 @dataclass(frozen=True, slots=True)
 class Need(ArgumentValue):
-    """An input of a tool, with the same attributes."""
+    """An input of a tool; the attributes are those of ``ArgumentValue``."""
 
     field: Field
 
     @property
     def parameter(self) -> str:
-        """Names from the root of the schema to the input, joined by dots."""
+        """Returns the names on the path from the root of the schema to the input, joined by dots."""
         return ".".join(self.field.path)
 
 
@@ -92,7 +92,10 @@ class Ends:
     def of(
         cls, tools: Sequence[Tool], systems: Mapping[str, str], trusted: Collection[str] | None, model: EdgeModel
     ) -> Ends:
-        """Derives them from names, schemas and descriptions; ``systems`` has those of agents."""
+        """Derives the inputs and outputs from names, schemas and descriptions.
+
+        ``systems`` maps each agent to its system.
+        """
         needs: list[Need] = []
         values: list[ArgumentValue] = []
         required = [Counter[frozenset[str]]() for _ in tools]
@@ -125,13 +128,12 @@ def _words(field: Field, tool: Tool, model: EdgeModel) -> tuple[frozenset[str], 
 
 
 def value_words(field: Field, tool: str, model: EdgeModel) -> Words:
-    """Returns the words that name a value, each with its weight.
+    """Returns the words that describe a value, each with its weight.
 
-    The words of its own name have their rarity as weight. What is left of 1, the more the more common the name, goes
-    to the words of its parents, and what these leave to those of the tool's name, of these to the ones in the
-    description, if any: ``id`` of ``get_an_artists_albums`` is that of an artist if its description says so::
-
-        weight(w) = left * rarity(w),   left = product of (1 - rarity of the rarest word) over the names before
+    Words are taken from four places in turn: the name of the value, the names of its parents, the name of the tool, and
+    the description. The weight of a word is its rarity, times the weight that the earlier places left. So the more
+    common the own name of a value, the more the other words count: ``id`` of ``get_an_artists_albums`` is that of an
+    artist.
     """
     name = stems(tool)
     described = stems_in(field.description) if field.description else frozenset()
@@ -182,7 +184,7 @@ class Candidate:
 
 
 class Candidates:
-    """Finds candidates by their words: at most 10 of an input, the work linear in the number of inputs."""
+    """Finds candidates by their words, at most 10 per input; the time is linear in the number of inputs."""
 
     def __init__(self, ends: Ends, model: EdgeModel) -> None:
         self._ends = ends
@@ -243,9 +245,9 @@ class Candidates:
         return {key: _arrays(entries) for key, entries in postings.items()}
 
     def needs(self, least: float) -> Iterator[tuple[Need, Floats]]:
-        """Iterates over the inputs that can reach a confidence, with their features ``NEED``.
+        """Iterates over the inputs that can reach a confidence of ``least``, with their features ``NEED``.
 
-        Of too many, each agent has the same number, the first ones of its tools.
+        If there are too many inputs, each agent contributes the same number, beginning with its first tools.
         """
         possible: list[tuple[Need, Floats]] = []
         for need in self._ends.needs:
@@ -293,7 +295,7 @@ class Candidates:
         )
 
     def of(self, need: Need) -> list[Candidate]:
-        """Returns the likeliest tools, the best match of words first."""
+        """Returns the likeliest source tools of an input, the best match of words first."""
         named = self.named_in(need.tool, need.field.description)
         fields, names = self._fits(need)
         best: dict[int, float] = dict.fromkeys(named, 1.0)
@@ -430,7 +432,7 @@ class Candidates:
         return self._masses[words]
 
     def named_in(self, row: int, text: str) -> list[int]:
-        """Returns the rows of other tools of the system whose composed names are in a text, in order, at most 10."""
+        """Returns the rows of other tools of the system whose composed names occur in a text, at most 10."""
         if not text:
             return []
         rows: dict[int, None] = {}

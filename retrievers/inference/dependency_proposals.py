@@ -1,4 +1,4 @@
-"""Proposes dependencies from hints, one per argument and tool, and adds them to catalogs, cached by content."""
+"""Proposes dependencies between tools from evidence, and adds them to catalogs; results are cached by content."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def _proposals(hints: Iterable[Hint], tools: Sequence[Tool]) -> Iterator[Proposa
 
 
 RECIPE = 11
-"""Version of the inference; a cache of another version is not used."""
+"""The version of the inference; cached results of another version are not used."""
 _MOST_FILES = 32
 """Maximum number of contents of catalogs whose dependencies are stored."""
 

@@ -21,7 +21,7 @@ PAIR = (
 )  # fmt: skip
 """Features of an input and a tool that may be its source."""
 PLACE = ("score", "rank", "gap", "rivals")
-"""What the second step knows of a candidate."""
+"""Features of a candidate in comparison with the other candidates of the same input."""
 WEIGHTS = Path(__file__).with_name("edge_weights.json")
 _RANKS = 6
 _TOLD = 2
@@ -55,7 +55,7 @@ class EdgeModel:
     counts: Mapping[str, int]
 
     def rarity(self, word: str) -> float:
-        """0 for a word that every API uses in names of fields, 1 for one that none uses."""
+        """Returns 0 for a word that every API uses in names of fields, up to 1 for a word that none uses."""
         return self._rarities.get(word, 1.0)
 
     @cached_property
@@ -64,12 +64,12 @@ class EdgeModel:
 
     @cached_property
     def of_need(self) -> Floats:
-        """``(len(NEED),)``."""
+        """Returns the weights of the features of an input, ``(len(NEED),)``."""
         return np.array([self.weights[name] for name in NEED])
 
     @cached_property
     def of_pair(self) -> Floats:
-        """``(len(PAIR),)``."""
+        """Returns the weights of the features of a pair, ``(len(PAIR),)``."""
         return np.array([self.weights[name] for name in PAIR])
 
     def words_of(self, role: str, words: Sequence[str]) -> float:
@@ -83,21 +83,21 @@ class EdgeModel:
         return float(np.maximum(self.of_pair, 0).sum() + sum(weight for weight in told[:_TOLD] if weight > 0))
 
     def bound(self, need: Floats, words: float, *, named: bool) -> float:
-        """The highest confidence that a candidate for an input with these features and weight of words can have."""
+        """Returns the highest confidence that any candidate for an input with these features can have."""
         most = self.bias + float(need @ self.of_need) + words + self._most
         most -= 0.0 if named else max(0.0, self.weights["named"])
         alone = self.place["score"] * most + self.place["rivals"] * math.log1p(1) + self.place_bias
         return 1 / (1 + math.exp(-alone))
 
     def confidences(self, scores: Floats) -> Floats:
-        """``(n,)``: probabilities of the candidates of one input, from their scores."""
+        """Returns the probability of each candidate of one input, ``(n,)``, from their scores."""
         place = np.array([self.place[name] for name in PLACE])
         found: Floats = 1 / (1 + np.exp(-(places(scores) @ place + self.place_bias)))
         return found
 
 
 def places(scores: Floats) -> Floats:
-    """``(n, len(PLACE))``: what the second step knows of the candidates of one input."""
+    """Returns the features ``PLACE`` of the candidates of one input, ``(n, len(PLACE))``, from their scores."""
     rank = np.empty(len(scores))
     rank[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
     best = scores.max(initial=-np.inf)
@@ -107,5 +107,5 @@ def places(scores: Floats) -> Floats:
 
 @lru_cache(maxsize=1)
 def edge_model() -> EdgeModel:
-    """Returns the weights of this package; ``benchmarks/measurements/dependencies.py`` trains them."""
+    """Returns the trained model of this package; ``benchmarks/measurements/dependencies.py`` trains it."""
     return EdgeModel(**json.loads(WEIGHTS.read_bytes()))

@@ -1,4 +1,4 @@
-"""The searches of the literature that the published methods start from, over scores by meaning and by words."""
+"""The searches of the literature from which the published methods start, by meaning, by words, or by both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from callsheet.retrievers.papers.rank_fusion import reciprocal_rank_fusion
 
 Search = Literal["dense", "bm25", "hybrid", "weighted_hybrid"]
 FUSED = 100
-"""How many of each ranking are fused."""
+"""Number of rows of each ranking that are fused."""
 ALPHA = 0.8
 """Weight of meaning in ``weighted_hybrid``, as in Graph RAG-Tool Fusion, table 2."""
 
@@ -19,7 +19,9 @@ ALPHA = 0.8
 def first_search(
     search: Search, cosines: NDArray[np.float32], bm25: NDArray[np.float32]
 ) -> tuple[list[int], NDArray[np.float32]]:
-    """The rows that a search finds, best first, and the score of every row; equal scores in the order of the rows.
+    """Returns the rows that a search finds, best first, and the score of every row.
+
+    Rows with equal scores keep their order.
 
     ``dense`` finds every row, ``bm25`` those that share a word with the query. ``hybrid`` is plain reciprocal rank
     fusion of the first 100 of both. ``weighted_hybrid`` is the convex combination of Bruch, Gai and Ingber, An Analysis

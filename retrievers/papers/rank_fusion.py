@@ -18,7 +18,7 @@ class RankedNode:
 
 
 def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: int = RRF_K) -> list[RankedNode]:
-    """Type-specific weighted reciprocal rank fusion over one merged list of agents and tools.
+    """Ranks one merged list of agents and tools by reciprocal rank fusion with a weight for each type.
 
     Source: Agent-as-a-Graph, section 3.2, Eq. 3::
 
@@ -34,7 +34,7 @@ def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: in
 def reciprocal_rank_fusion(
     rankings: Sequence[Sequence[str]], *, weights: Sequence[float] | None = None, k: int = RRF_K
 ) -> list[RankedNode]:
-    """Returns several rankings of the same nodes as one.
+    """Merges several rankings of the same nodes into one.
 
     Source: Cormack, Clarke and Buettcher, Reciprocal Rank Fusion (SIGIR 2009); with weights, the standard weighted
     fusion of Agent-as-a-Graph, section 3.2, Eq. 2::

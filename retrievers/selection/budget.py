@@ -1,4 +1,4 @@
-"""The budget of a selection: places, tokens of schemas, and tools that repeat others."""
+"""The budget of a selection: the number of tools, the tokens of their schemas, and the tools that repeat others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class SchemaTokens:
         self._counts: dict[str, int] = {}
 
     def count(self, tools: Iterable[str]) -> int:
-        """Returns the tokens of these tools together, by id."""
+        """Returns the total tokens of the tools with these ids."""
         ids = list(tools)
         new = [tool for tool in dict.fromkeys(ids) if tool not in self._counts]
         texts = [openai_form(self._catalog.tool(tool)) for tool in new]
@@ -32,7 +32,7 @@ class SchemaTokens:
         return sum(self._counts[tool] for tool in ids)
 
     def copied(self, tool: str, others: Iterable[str]) -> str:
-        """Returns the first of the other tools that is of the same agent and differs by its name only.
+        """Returns the first of the other tools of the same agent that differs by its name only; empty if there is none.
 
         Empty if none is.
         """
@@ -54,11 +54,11 @@ class Budget:
 
     @property
     def full(self) -> bool:
-        """Whether the maximum number of tools is reached."""
+        """Returns whether the maximum number of tools is reached."""
         return len(self.taken) >= self.tools
 
     def offer(self, agent: str, group: Sequence[PickedTool]) -> None:
-        """Adds all of these tools for an agent, or none; of the first group, as many as fit."""
+        """Adds all these tools for an agent or none of them; only the first group may be added in part."""
         new = list({tool.id: tool for tool in group if tool.id not in self.taken}.values())
         if not new:
             return

@@ -1,4 +1,4 @@
-"""A decision model judges the best tools of a selection: their order, and whether one of them does what is asked."""
+"""Lets a decision model judge the best tools of a selection: their order, and whether one of them fits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class DecisionError(CallsheetError, RuntimeError):
-    """A decision model gave no usable answer; it cost these tokens all the same."""
+    """Raised if a decision model gives no usable answer; it has the tokens that were used all the same."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -37,7 +37,7 @@ class DecisionError(CallsheetError, RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a judge says of the tools that it was shown.
+    """The answer of a judge about the tools that it was shown.
 
     Attributes:
         order: Ids of tools, best first; the others follow in their old order. Unknown ids are ignored.
@@ -62,9 +62,10 @@ class Judgement:
 
 @runtime_checkable
 class ToolJudge(Protocol):
-    """Judges which of a few tools does what is asked; those of models are in ``decision_models``.
+    """The protocol of judges, which decide which of a few tools does what a request asks.
 
-    If it also has ``ajudge``, an asynchronous ``judge``, this is awaited where the retriever is asynchronous.
+    ``decision_models`` has judges that ask a model. If a judge also has ``ajudge``, the asynchronous form of ``judge``,
+    asynchronous calls of the retriever await it.
     """
 
     name: str
@@ -79,7 +80,7 @@ class ToolJudge(Protocol):
 
 
 def shares_of(probabilities: Mapping[str, float], labels: Sequence[str]) -> dict[str, float]:
-    """Returns a distribution over labels; a ``DecisionError`` if one is unknown, or the sum is not about 1."""
+    """Returns a checked distribution over labels; raises a ``DecisionError`` for an unknown label or a wrong sum."""
     unknown = [label for label in probabilities if label not in labels]
     if unknown:
         raise DecisionError(f"the answer has the unknown label {shown(unknown[0], most=_MAX_NAME)!r}")
@@ -91,7 +92,7 @@ def shares_of(probabilities: Mapping[str, float], labels: Sequence[str]) -> dict
 
 @dataclass(frozen=True, slots=True)
 class JudgeQuestion:
-    """The first tools of a ranking, for a judge, and the seconds that it has."""
+    """The question to a judge: the first tools of a ranking, and the timeout in seconds."""
 
     request: str
     tools: Sequence[PickedTool]
@@ -100,7 +101,7 @@ class JudgeQuestion:
     seconds: float
 
     def ask(self) -> JudgeAnswer:
-        """Returns the answer, or why there is none: an error of a judge is data. A judge that hangs is left behind."""
+        """Asks the judge and returns its answer, or the error as data; after the timeout, it stops waiting."""
         began = time.monotonic()
         try:
             said: Judgement | Exception = _within(self.seconds, lambda: self.judge.judge(self.request, self.documents))
@@ -109,7 +110,7 @@ class JudgeQuestion:
         return self._answered(said, time.monotonic() - began)
 
     async def aask(self) -> JudgeAnswer:
-        """As ``ask``, without a thread where the judge has ``ajudge``."""
+        """Asks the judge as ``ask`` does; if the judge has ``ajudge``, it is awaited without a thread."""
         ajudge = getattr(self.judge, "ajudge", None)
         if ajudge is None:
             return await asyncio.to_thread(self.ask)
@@ -149,7 +150,7 @@ class JudgeQuestion:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAnswer:
-    """The tools of a question in their new order, none if the judge failed; and what to report of it."""
+    """The tools of a question in the order of the judge (none if it failed), and a report."""
 
     tools: tuple[PickedTool, ...]
     decision: DecisionReport
@@ -158,7 +159,7 @@ class JudgeAnswer:
 def question_of(
     request: str, candidates: Sequence[PickedTool], judge: ToolJudge, catalog: Catalog, *, most: int, seconds: float
 ) -> JudgeQuestion:
-    """Returns the first ``most`` tools of a ranking, for a judge, each with at most about 1,400 characters."""
+    """Returns the question to a judge about the first ``most`` tools, each described in at most 1,400 characters."""
     first: dict[str, PickedTool] = {}
     for tool in candidates[:most]:
         first.setdefault(tool.id, tool)

@@ -1,4 +1,4 @@
-"""Judges of tools from models of LangChain: decision models and chat models."""
+"""Judges that ask a model of LangChain: a decision model or a chat model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from callsheet.graphs import SettingsError
 from callsheet.retrievers.selection.decision import DecisionError, Judgement, ToolJudge, shares_of
 
 DecisionModel = BaseDecisionModel | BaseChatModel
-"""What judges tools; a chat model answers by structured output."""
+"""A model that can judge tools; a chat model does so by structured output."""
 NONE = "none"
 INSTRUCTIONS = (
     "Which tool does what the request asks? If it takes several, each of them has a share. `none`: no tool here does "
@@ -41,7 +41,7 @@ _ANSWER = (
 
 
 def judge_of(model: object) -> ToolJudge:
-    """Returns the judge that a model is; a ``SettingsError`` if it is neither kind of ``DecisionModel``."""
+    """Returns a judge that asks this model; raises a ``SettingsError`` for a model that is no ``DecisionModel``."""
     if isinstance(model, BaseChatModel):
         return _Deciding(ChatDecisionModel(chat=model), type(model).__name__)
     if isinstance(model, BaseDecisionModel):
@@ -100,9 +100,9 @@ def _charged(usage: Mapping[str, Any] | None) -> Iterator[None]:
 
 
 class ChatDecisionModel(BaseDecisionModel):
-    """A chat model as a decision model: it answers one ``Choice`` by structured output.
+    """Lets a chat model act as a decision model: it answers one ``Choice`` by structured output.
 
-    What it calls probabilities are weights, which are divided by their sum; models seldom make them sum to 1.
+    The numbers that it returns as probabilities seldom sum to 1, so they are divided by their sum.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)

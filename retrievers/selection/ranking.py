@@ -34,7 +34,7 @@ from callsheet.retrievers.selection.scoring import Rows, Scores
 from callsheet.retrievers.selection.select_settings import SelectSettings, Unit, spans_of, units_of
 
 BEHIND = np.float32(0.1)
-"""Distance of a copy from its original, in score: with the default temperature, a twelfth of its odds."""
+"""Score that a copy loses against its original: with the default temperature, its odds fall to a twelfth."""
 
 
 def _strongest(
@@ -74,7 +74,7 @@ def _best(scores: Scores) -> float:
 
 
 class Ranker:
-    """Ranks the agents and tools of one graph; the other arguments are those of ``Selector``."""
+    """Ranks the agents and tools of one graph; the arguments are those of ``Selector``."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Ranker:
         self._words_of_agents = {agent: frozenset(tokens(split_name(agent))) for agent in honest}
 
     def within(self, view: View) -> Ranker:
-        """Returns the ranker of what a view shows."""
+        """Returns a ranker restricted to the nodes of a view."""
         rows = [row for row, node in enumerate(self.nodes) if node.id in view]
         return Ranker(
             knowledge_graph(view.catalog),
@@ -130,7 +130,7 @@ class Ranker:
 
     @property
     def capabilities(self) -> CapabilityIndex:
-        """The capabilities of the tools; a ``SettingsError`` if there is no ``CapabilityIndex``."""
+        """Returns the capabilities of the tools; raises a ``SettingsError`` if there is no ``CapabilityIndex``."""
         if self._capabilities is None:
             raise SettingsError("capabilities are not known: give the Selector a CapabilityIndex")
         return self._capabilities
@@ -221,7 +221,7 @@ class Ranker:
         return Ranked(units, cosines, words, coverage, scores, strength, by_rank, tuple(tools), use, {})
 
     def link(self, row: int, ranked: Ranked) -> float:
-        """Returns the link of a tool to the likely capabilities, .1 to 1; 1 if capabilities are not used."""
+        """Returns how strongly a tool is linked to the likely capabilities, .1 to 1; 1 if capabilities are not used."""
         return 1.0 if ranked.likely is None else self.capabilities.link(row, ranked.likely)
 
     def needs(self, row: int, settings: SelectSettings, *, inferred: bool = True) -> tuple[tuple[Reached, float], ...]:

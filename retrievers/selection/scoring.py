@@ -1,4 +1,4 @@
-"""The equations of the ranking, one function each."""
+"""The equations of the ranking, one function for each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ Rows = NDArray[np.intp]
 
 
 def node_scores(cosines: Scores, bm25: Scores, *, coverage: float, weight: float) -> Scores:
-    """Cosines of every node with a unit u, ``(n,)``, plus a share for words, which is smaller if few words match.
+    """Returns the score of every node for a unit u of the query, ``(n,)``: its cosine plus a share for common words.
+
+    The share for words is smaller if the best match has few of the words of the query.
 
     ::
 
@@ -29,8 +31,9 @@ def node_scores(cosines: Scores, bm25: Scores, *, coverage: float, weight: float
 
 
 SHARPNESS = 20.0
+"""Sharpness of the smooth maximum of the scores of an agent's tools; the higher, the more the best tool decides."""
 OWN_NODE = 0.5
-"""How much the best tool of an agent alone counts, and the weight of the agent's own node."""
+"""Weight of an agent's own node in its score."""
 
 
 def agent_scores(scores: Scores, owners: Rows, is_agent: NDArray[np.bool_]) -> Scores:
@@ -97,13 +100,15 @@ def share(scores: Scores, *, temperature: float, most: int) -> tuple[Rows, Score
 
 
 GENERAL = 0.2
+"""Maximum weight of general tools."""
 FIT_WIDTH = 0.05
+"""Range of scores over which the weight of general tools falls."""
 LEAST_WEIGHT = 0.002
-"""The largest weight of general tools; the width of its fall, in score; a smaller weight counts as 0."""
+"""A smaller weight of general tools counts as 0."""
 
 
 def general_weight(best: float, *, even: float) -> float:
-    """Returns the weight of general tools, as one more unit of a request: less, the better a tool fits its best unit.
+    """Returns the weight of general tools; the better a tool fits its best unit of the request, the smaller it is.
 
     ::
 
@@ -185,17 +190,19 @@ def expected_use(
 
 
 SIBLING = 2.0
-"""Factor for the expected use of a tool of the best tool's agent, for a shortlist."""
+"""In a shortlist, the expected use of other tools of the best tool's agent is multiplied by this factor."""
 FOUND = 0.0005
-"""Least share of the best tool's expected use with which a tool counts as found."""
+"""Minimum expected use, relative to the best tool, at which the search has found a tool."""
 BEHIND_FOUND = 0.999
-"""The largest expected use of a tool that was not found, in the least of those that were."""
+"""Maximum expected use of a tool that the search has not found, relative to the least of those that it has found."""
 Uses = tuple[dict[int, float], dict[int, int]]
-"""What ``expected_use`` returns."""
+"""The result of ``expected_use``: by row, the expected use of a tool, and the candidate that contributes most to it."""
 
 
 def siblings_raised(found: Uses, owners: Rows) -> Uses:
-    """Returns the expected use for a shortlist, in which an agent rarely serves a request with one tool.
+    """Raises the expected use of the other tools of the best tool's agent, for a shortlist.
+
+    An agent rarely serves a request with one tool.
 
     ::
 
@@ -208,11 +215,11 @@ def siblings_raised(found: Uses, owners: Rows) -> Uses:
 
 
 def found_first(uses: Uses, found: Uses, floor: float = 0.0) -> tuple[dict[int, float], dict[int, int], set[int]]:
-    """Returns the expected use of each tool such that inferred dependencies take no place of what was found.
+    """Ranks tools that the search finds before tools that are only inferred dependencies of others.
 
-    ``found`` counts no inferred dependencies, ``uses`` counts them. A tool was found if its use is at least ``FOUND``,
-    or the floor, of the best tool's: it comes first, with its use by ``found``. The others come behind, in the order of
-    their use by ``uses``, which is at most just below the least use of those that were found.
+    ``found`` ignores inferred dependencies, ``uses`` counts them. The search has found a tool if its use in ``found``
+    is at least ``FOUND`` (or ``floor``) times the best; such a tool keeps that use. All others follow in the order of
+    ``uses``, with uses below the least of the first.
 
     Returns:
         The uses and the sources by row, in this order for equal uses, and the rows that come first.
@@ -232,9 +239,9 @@ def ranks_of(scores: Scores, rows: Rows) -> list[int]:
 
 
 NEAR = 0.1
-"""Minimum odds of a skill against the best tool."""
+"""Minimum ratio of the odds of a skill to those of the best tool."""
 OWN = 1.5
-"""Score of an agent with one tool, in scores of this tool, if its own node has the same score."""
+"""Ratio of an agent's score to that of its only tool, if the agent's own node has the same score as the tool."""
 
 
 def fitting_skills(

@@ -1,4 +1,4 @@
-"""What is asked of a selection: the units of the query, and the settings."""
+"""The units into which a query is divided, and the settings of a selection."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ IMPLIED: Mapping[str, str] = {
     "fetch": "fetch a web page from a url",
     "time": "get the current date and time",
 }
-"""Implied steps by name, with the words to search for."""
+"""The steps that a query can imply, by name, with the texts by which tools for them are searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One unit of a query, with the probability that it is a step, 0 to 1, and its place; None for an implied step."""
+    """A unit of a query, with the probability that it is a step (0 to 1), and its span; an implied step has no span."""
 
     text: str
     kind: UnitKind
@@ -96,7 +96,7 @@ def spans_of(units: Sequence[Unit]) -> list[Span]:
 
 
 Scoring = Literal["scores", Search]
-"""How nodes are scored: our way, or by one of the searches of the literature."""
+"""The ways of scoring nodes: our own, or one of the searches of the literature."""
 Ranking = Literal["scores", "agent_as_a_graph"]
 Expansion = Literal["expected_use", "graph_rag_tool_fusion", "none"]
 
@@ -202,7 +202,7 @@ class SelectSettings:
 
     @property
     def in_order(self) -> bool:
-        """Whether tools come in the order of a published method, not by expected use."""
+        """Returns whether tools keep the order of a published method, instead of that of their expected use."""
         return self.search != "scores" or self.expansion != "expected_use"
 
     def changed(self, changes: Mapping[str, object]) -> SelectSettings:
@@ -217,7 +217,7 @@ class SelectSettings:
         return replace(self, **changes) if changes else self  # type: ignore[arg-type]
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the settings by name."""
+        """Returns all settings by name."""
         return {name: getattr(self, name) for name in _NAMES}
 
 
@@ -253,4 +253,4 @@ METHODS: Mapping[str, SelectSettings] = {
     "graph-rag-tool-fusion": SelectSettings(**_DENSE, expansion="graph_rag_tool_fusion"),
     **{name.replace("_", "-"): SelectSettings(**_PLAIN, search=name, expansion="none") for name in get_args(Search)},
 }
-"""Ours and the methods of the literature by name: a method is a set of settings."""
+"""Our method and those of the literature by name; each method is a set of settings."""

@@ -39,7 +39,7 @@ _MAX_CUT = 10
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A ranking, with the candidates in the order of the budget, and the question to a judge, if one is asked."""
+    """A ranking before a judge decides: the candidates in order, and the question to the judge, if there is one."""
 
     selector: Selector
     query: str
@@ -49,11 +49,11 @@ class Draft:
     question: JudgeQuestion | None = None
 
     def selection(self) -> Selection:
-        """Returns the selection, after the judge's answer."""
+        """Asks the judge and returns the selection."""
         return self.selector.finish(self, self.question.ask() if self.question else None)
 
     async def aselection(self) -> Selection:
-        """As ``selection``; the judge is awaited, and the rest is off the event loop."""
+        """Asks the judge asynchronously and returns the selection; all other work runs in a thread."""
         answer = await self.question.aask() if self.question else None
         return await asyncio.to_thread(self.selector.finish, self, answer)
 
@@ -105,7 +105,7 @@ class Selector:
 
     @property
     def capabilities(self) -> CapabilityIndex:
-        """The capabilities of the tools; a ``SettingsError`` if there is no ``CapabilityIndex``."""
+        """Returns the capabilities of the tools; raises a ``SettingsError`` if there is no ``CapabilityIndex``."""
         return self.ranker.capabilities
 
     def within(self, view: View) -> Selector:
@@ -136,7 +136,10 @@ class Selector:
         return self.draft(query, None, **changes).selection()
 
     def draft(self, query: str, judge: ToolJudge | None, **changes: object) -> Draft:
-        """The first half of ``select``, up to the question to a judge, or to the selector's own, if there is one."""
+        """Ranks the tools for a query and prepares the question to a judge; ``finish`` makes the selection of it.
+
+        ``judge`` replaces the selector's own judge.
+        """
         settings = self.settings.changed(changes)
         if not isinstance(query, str):
             raise SettingsError(f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}")
@@ -157,7 +160,7 @@ class Selector:
         return Draft(self, query, settings, ranked, candidates, question)
 
     def finish(self, draft: Draft, answer: JudgeAnswer | None = None) -> Selection:
-        """Returns the second half of ``select``, with the judge's answer."""
+        """Makes the selection from a draft and the answer of the judge, if there is one."""
         query = draft.query
         settings = draft.settings
         ranked = draft.ranked
@@ -187,7 +190,7 @@ class Selector:
         return Selection(
             query=query,
             agents=picked,
-            verdict="found" if fit.found else "nothing_fits",
+            verdict=fit.verdict,
             skills=skills,
             probability=fit.probability,
             decision=decision,
@@ -351,7 +354,7 @@ class Selector:
             self._offer(budget, agent, self.tool(ranked, (self.ranker.nodes[best[agent]].id,)), ranked)
 
     def repeated(self, tool: str, taken: Collection[str]) -> str:
-        """Returns why a tool adds nothing to those that are taken; empty if it does."""
+        """Returns the reason why a tool repeats one of the tools in ``taken``; empty if it does not."""
         copied = self.tokens.copied(tool, taken)
         return f"it is the same tool as {copied}" if copied else ""
 
@@ -426,7 +429,9 @@ class Selector:
             for row in rows[: settings.expand] if walks else rows:
                 best.setdefault(row_of[self._owner(row)], float(ranked.scores[row]))
             agents = tuple(best.items())
-        picked = {nodes[row].id for row, _ in agents[: settings.agents]}
+        # Algorithm 1 of Graph RAG-Tool Fusion ranks no agents, so a maximum of agents does not change its list.
+        most = None if walks else settings.agents
+        picked = {nodes[row].id for row, _ in agents[:most]}
         found = [nodes[row].id for row in rows if self._owner(row) in picked]
         count, limit = (settings.expand, settings.d_limit) if walks else (settings.tools, 0)
         how: dict[str, Any] = {"limit": settings.tools, "d_limit": limit, "direct_first": settings.direct_first}
@@ -437,7 +442,7 @@ class Selector:
         return tools, replace(ranked, agents=agents, use=self._uses(tools))
 
     def tool(self, ranked: Ranked, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
-        """Returns the last tool of a path of dependencies, with its scores."""
+        """Returns the last tool on a path of dependencies, with its scores."""
         row = self.ranker.row[path[-1]]
         score = float(ranked.scores[row])
         use = ranked.use.get(row, 0.0)

@@ -1,4 +1,4 @@
-"""Makes selectors over one index, again when the catalog changes."""
+"""Makes the selector over an index, and makes a new one when the catalog changes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 
 @dataclass(slots=True)
 class SelectorFactory:
-    """Makes selectors over one index.
+    """Makes selectors over the same index.
 
     Attributes:
         embeddings: The embedder, if the index does not name its own.
@@ -57,7 +57,7 @@ class SelectorFactory:
 
     @property
     def place(self) -> str | Path | None:
-        """Where the vectors are stored; None if unknown or in memory."""
+        """Returns where the vectors are stored; None if that is unknown or in memory."""
         return getattr(self.index, "where", None)
 
     @property
@@ -70,9 +70,10 @@ class SelectorFactory:
 
     @contextmanager
     def next(self, loaded: Loaded, progress: Progress | None = None) -> Iterator[tuple[Selector, Changes]]:
-        """The selector for a new state of the catalog, to replace the old one within the block.
+        """Yields the selector for a new state of the catalog, which replaces the old one at the end of the block.
 
-        Meanwhile, searches use the old state; they wait only if the index cannot be updated in a copy, its ``fork()``.
+        Meanwhile, searches use the old state. They wait only if the index has no ``fork()``, so that no copy of it can
+        be updated.
         """
         with self.making, self.searching():
             fork: Callable[[], VectorIndex] | None = getattr(self.index, "fork", None)
@@ -87,7 +88,7 @@ class SelectorFactory:
     def made(
         self, loaded: Loaded, progress: Progress | None = None, index: VectorIndex | None = None
     ) -> tuple[Selector, Changes]:
-        """Returns a selector over a catalog; embeds its new texts and infers its dependencies."""
+        """Makes a selector over a catalog; embeds its new texts and infers its dependencies."""
         index = self.index if index is None else index
         catalog = loaded.catalog
         self.source = catalog

@@ -1,4 +1,4 @@
-"""Selects tools for the steps of a plan: those that the plan names, what these need, and the steps' best in turn."""
+"""Selects the tools for the steps of a plan: those that it names, their dependencies, and the best of each step."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from callsheet.retrievers.selection.selector import Draft, Selector
 FLOOR = 0.0005
 """Least share of the best tool's expected use that a tool of a shortlist needs."""
 FLOOR_BESIDE_NAMED = 0.01
-"""The same for what is added to a step whose tools the plan names: the plan may well have named all."""
+"""The minimum share for a step whose tools the plan names: the plan has probably named all that are needed."""
 
 LACKING = 3_000
+"""Tokens of the additional call in which a worker asks for a missing tool."""
 CALLS = 4
-"""Tokens of a further call, in which a worker asks for a tool that it lacks; the usual number of calls of a worker."""
+"""The usual number of calls of a worker."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepNeed:
-    """What one step of a plan needs.
+    """A step of a plan, and the tools that the plan names for it.
 
     Attributes:
         text: What is to be done, worded as the description of a tool.

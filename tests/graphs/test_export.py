@@ -21,7 +21,7 @@ from callsheet.graphs import (
     Tool,
     detailed_graph,
 )
-from callsheet.graphs.export import node_key, to_cypher, to_graphml, to_mermaid
+from callsheet.graphs.export import edges_to_mermaid, node_key, to_cypher, to_graphml, to_mermaid
 from fuzzing import fuzzed
 
 TABLES = [
@@ -195,6 +195,15 @@ def test_a_small_catalog_is_drawn_completely(catalog: Catalog) -> None:
     assert {'n0 -->|"owned by"| n1', 'n0 -->|"tool directly"| n2'} <= set(lines)
     assert sum("owned by" in line for line in lines) == len(catalog.tools)
     assert sum("-.->" in line for line in lines) == 1
+
+
+def test_every_kind_of_node_has_a_shape_and_colours(catalog: Catalog) -> None:
+    """Figure 3 of the tool knowledge graph paper: server, tool, capability, parameter."""
+    graph = detailed_graph(catalog, TABLES)
+    chart = edges_to_mermaid(graph, list(graph.edges(data=True)))
+    used = set(re.findall(r":::(\w+)$", chart, re.MULTILINE))
+    assert {"agent", "tool", "parameter"} <= used
+    assert used <= set(re.findall(r"classDef (\w+) ", chart))
 
 
 def test_a_dependency_cycle_is_drawn_once() -> None:

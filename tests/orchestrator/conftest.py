@@ -2,105 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.tools import BaseTool, tool
 
-from callsheet.agents.calls.tool_result import Fault
-from callsheet.agents.servers.catalogs.catalog_sources import load_reference
-from callsheet.graphs import Loaded, load
+from callsheet.graphs import Loaded
 from deciding_model import own_steps
-from scripted_model import ScriptedModel, calls, ended, planned
+from fake_agents import SHOP, FakeAgents
+from scripted_model import ScriptedModel, calls, ended
 
 
 @pytest.fixture
-def scripted() -> type[ScriptedModel]:
-    return ScriptedModel
+def shop() -> FakeAgents:
+    return FakeAgents(*SHOP)
 
 
 @pytest.fixture
-def say() -> dict[str, Callable[..., AIMessage]]:
-    return {"calls": calls, "planned": planned}
-
-
-class Shop:
-    """Agents of which every call is counted; ``approval`` is their author's word.
-
-    ``broken`` names tools that report an error, ``crashing`` those whose server ends.
-    """
-
-    def __init__(self) -> None:
-        self.called: list[str] = []
-        self.broken: set[str] = set()
-        self.crashing: set[str] = set()
-        self.approval: str | None = "never"
-
-    def _done(self, name: str, said: str) -> str:
-        self.called.append(name)
-        if name in self.broken:
-            raise RuntimeError(f"{name} is out of order")
-        if name in self.crashing:
-            raise Fault("crash", "the process ended")
-        return said
-
-    def agents(self) -> dict[str, list[BaseTool]]:
-        @tool
-        def weather_report(city: str) -> str:
-            """Tells the weather forecast of a city."""
-            return self._done("weather_report", f"sunny in {city}")
-
-        @tool
-        def city_weather(city: str) -> str:
-            """Gives the current weather of a city: forecast, rain, wind."""
-            return self._done("city_weather", f"rain in {city}")
-
-        @tool
-        def exchange_rate(currency: str) -> str:
-            """Looks up the exchange rate of a currency in euro."""
-            return self._done("exchange_rate", f"1 {currency} = 0.9 EUR")
-
-        @tool
-        def write_note(text: str) -> str:
-            """Writes a note with a text into the notebook."""
-            return self._done("write_note", f"noted: {text}")
-
-        @tool
-        def delete_note(title: str) -> str:
-            """Deletes a note from the notebook."""
-            return self._done("delete_note", f"deleted {title}")
-
-        for made in (weather_report, city_weather, exchange_rate, write_note, delete_note):
-            made.metadata = {"callsheet/approval": self.approval} if self.approval else None
-        for reader in (weather_report, city_weather, exchange_rate) if self.approval == "never" else ():
-            reader.metadata = {"annotations": {"readOnlyHint": True}}
-        return {
-            "meteo": [weather_report],
-            "skywatch": [city_weather],
-            "bank": [exchange_rate],
-            "notebook": [write_note, delete_note],
-        }
-
-    def loaded(self, monkeypatch: pytest.MonkeyPatch) -> Loaded:
-        """The agents as a catalog that can be called."""
-        import sys
-        from types import ModuleType
-
-        module = ModuleType("shop_of_the_tests")
-        module.agents = self.agents  # type: ignore[attr-defined]
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-        return load(load_reference(f"{module.__name__}:agents"))
-
-
-@pytest.fixture
-def shop() -> Shop:
-    return Shop()
-
-
-@pytest.fixture
-def catalog(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Loaded:
+def catalog(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> Loaded:
     return shop.loaded(monkeypatch)
 
 

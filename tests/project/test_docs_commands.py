@@ -13,7 +13,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -125,7 +124,7 @@ def test_there_are_commands_to_look_at() -> None:
 
 
 @pytest.mark.parametrize("found", OURS, ids=str)
-def test_our_commands_are_run_or_understood(found: Words, at_home: Path, capsys: Any) -> None:
+def test_our_commands_are_run_or_understood(found: Words, at_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = found.words[1:]
     context = parsed(callsheet, words)
     if context.info_name in KEPT_OPEN or LOCAL.search(" ".join(words)):
@@ -136,7 +135,7 @@ def test_our_commands_are_run_or_understood(found: Words, at_home: Path, capsys:
 
 
 def test_the_first_program_of_the_readme_runs_after_the_command_before_it(
-    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In a fresh home, at a terminal where a person says yes, with a stand-in for the model of the provider."""
     monkeypatch.chdir(workspace)

@@ -84,7 +84,14 @@ OURS: dict[str, list[str]] = {
         for method in ("dense (naive RAG)", "Graph RAG-Tool Fusion k=3", "Callsheet, default")
     ],
     "HotpotQA, Contain-Acc": [cell("documents/arag-hotpotqa.json", "naive RAG, top 5 chunks", 3)],
-    "A-RAG (Full)": [cell("documents/arag-hotpotqa.json", "A-RAG, all interfaces", 3)],
+    "A-RAG (Full)": [
+        cell("documents/arag-hotpotqa.json", "A-RAG, all interfaces", 3),
+        *(cell("documents/arag-extractive.json", "HotpotQA", column) for column in (3, 4, 5, 6)),
+    ],
+    "medical, LLM-Acc": [
+        cell("documents/arag-medical.json", "A-RAG, all interfaces", 1),
+        *(cell("documents/arag-extractive.json", "medical", column) for column in (3, 4)),
+    ],
     "table 2, HotpotQA": [
         cell("documents/arag-hotpotqa.json", f"without {interface}", 3)
         for interface in ("keyword search", "semantic search", "chunk read")

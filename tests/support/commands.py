@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from callsheet.orchestrator.cli.main import main
+
+Cli = Callable[..., tuple[int, str, str]]
+"""``callsheet`` with some arguments: exit status, standard output, standard error."""
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:

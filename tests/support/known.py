@@ -47,11 +47,18 @@ def taxonomy_of(*leaves: str) -> Taxonomy:
 
 
 class Known(CapabilityIndex):
-    """Tool id -> capability -> confidence, and text of a request -> capability -> confidence."""
+    """Tool id -> capability -> confidence, and text of a request -> capability -> confidence.
 
-    def __init__(self, catalog: Catalog, tools: Written, requests: Written, *leaves: str) -> None:
+    The taxonomy has these leaves, or is a given one.
+    """
+
+    def __init__(
+        self, catalog: Catalog, tools: Written, requests: Written, *leaves: str, taxonomy: Taxonomy | None = None
+    ) -> None:
         nodes = [node.id for node in nodes_of(catalog)]
-        super().__init__(catalog, Scripted([], {}, {}), nodes, taxonomy_of(*leaves), embeddings=WordVectors())
+        super().__init__(
+            catalog, Scripted([], {}, {}), nodes, taxonomy or taxonomy_of(*leaves), embeddings=WordVectors()
+        )
         rows = [self.vector(tools.get(node, {})) for node in nodes]
         self.__dict__["of_tools"] = np.array(rows, np.float32).reshape(len(nodes), len(self.leaves))
         self.requests = requests

@@ -1,4 +1,4 @@
-"""Catalogs in JSON and YAML, read safely: MCP's ``tools/list``, Callsheet's own full form, and published sets."""
+"""Reads catalogs in JSON and YAML safely: MCP's ``tools/list``, Callsheet's own format, and published data sets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TRAILING = linear(rf"(?s){_STRING}|,(\s*[\]}}])")
 
 
 def read_json(path: Path) -> Any:
-    """Returns the content of a JSON file, which may have comments and trailing commas as editors write.
+    """Reads a JSON file, which may have comments and trailing commas as editors write them.
 
     Raises:
         CatalogError: The file cannot be read, or is not valid JSON.
@@ -41,7 +41,7 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(content: bytes, where: str) -> Any:
-    """Returns the value of a text as in ``read_json``.
+    """Parses JSON with the extensions of ``read_json``.
 
     Raises:
         CatalogError: It is not valid JSON.
@@ -61,7 +61,7 @@ def parse_json(content: bytes, where: str) -> Any:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """Returns the variables in a file of lines ``NAME=value``, of which nothing is expanded.
+    """Reads the variables in a file with lines ``NAME=value``; nothing in them is expanded.
 
     Raises:
         CatalogError: The file is too large, cannot be read, or has another line.
@@ -84,11 +84,11 @@ def read_env_file(path: Path) -> dict[str, str]:
 
 
 class BoundError(CatalogError):
-    """A document is nested too deeply, or too large, to be read."""
+    """Raised if a document is nested too deeply or is too large."""
 
 
 DEEPEST_DOCUMENT = 200
-"""Levels of a document; of a schema in it, ``DEEPEST``."""
+"""Maximum nesting of a document; schemas in it have their own maximum, ``DEEPEST``."""
 _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
     ("bool", r"true|false", "tf"),
     ("null", r"null|~|", "n~\0"),
@@ -98,7 +98,7 @@ _SCALARS = (  # YAML 1.2, JSON schema: no dates, and "no" is a word
 
 
 def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
-    """Returns the value of a YAML document of at most so many nodes, with scalars as in JSON and strings as keys.
+    """Parses a YAML document of at most this number of nodes; scalars are read as in JSON, and keys are strings.
 
     Raises:
         CatalogError: It is empty or malformed.
@@ -192,14 +192,15 @@ AMBIGUOUS = "ambiguous"
 These are: tools that nobody knows where to call, settings without effect, and names that several tools have.
 """
 SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", "busy", "too_large", "unheard"))
-"""Kinds of problems with a server as a whole."""
+"""The kinds of problems that concern a whole server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A part of a source that was left out or not read when the rest was loaded, or whose tools cannot be called.
+    """A problem with a part of a source: it was left out, it was not read, or its tools cannot be called.
 
-    ``agent`` is the agent or the file. Kinds are ``start``, ``timeout``, ``malformed``, ``NOT_CALLABLE``, ``UNREAD``.
+    ``agent`` is the agent or the file. The kinds are ``start``, ``timeout``, ``malformed``, ``NOT_CALLABLE`` and
+    ``UNREAD``.
     """
 
     agent: str
@@ -208,7 +209,7 @@ class Problem:
 
     @property
     def word(self) -> str:
-        """What became of it, in words."""
+        """Returns the consequence of the problem as a word for people."""
         return {NOT_CALLABLE: "not callable", UNREAD: "not read", AMBIGUOUS: "ambiguous"}.get(self.kind, "left out")
 
     def __str__(self) -> str:
@@ -258,7 +259,7 @@ def _are_equal(entries: Sequence[Any]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Changes between two answers of a server, by tool name."""
+    """The differences between two listings of a server, by tool name."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -303,9 +304,9 @@ def agent_from_listing(
     instructions: str = "",
     category: str = "",
 ) -> tuple[Agent, tuple[Problem, ...]]:
-    """Makes an agent of the entries that a server returns for ``tools/list``, and a problem for each that is left out.
+    """Makes an agent from the entries of ``tools/list``, and a problem for each entry that is left out.
 
-    Dependencies may still use bare tool names; ``load`` resolves them.
+    Dependencies may still have bare tool names; ``load`` resolves them.
     """
     agent_id = clean(agent_id)
     entries = Entries.of(tools)
@@ -324,7 +325,7 @@ def agent_from_listing(
 
 
 def tool_from_entry(agent_id: str, entry: Any) -> Tool:
-    """Makes a tool of one entry of ``tools/list``.
+    """Makes a tool from one entry of ``tools/list``.
 
     Raises:
         CatalogError: The entry has no valid name, no valid schema, or claims of its own that are malformed.
@@ -373,7 +374,7 @@ def _object(value: object) -> JsonObject:
 
 
 FORMAT = 1
-"""Version of the format."""
+"""The version of the native format."""
 _LEVELS = 6  # levels from the document to a tool's fields; in a manifest, the count starts at the tool
 
 
@@ -384,7 +385,7 @@ def dump(catalog: Catalog) -> str:
 
 
 def from_native(document: Mapping[str, Any], where: str) -> Catalog:
-    """Returns the catalog of a parsed document.
+    """Returns the catalog in a parsed document in the native format.
 
     Raises:
         CatalogError: The document is of another version, or not valid.
@@ -399,7 +400,7 @@ def from_native(document: Mapping[str, Any], where: str) -> Catalog:
 
 
 def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple[Agent, ...], tuple[Problem, ...]]:
-    """Returns the agents of LiveMCPBench's ``tools.json``, one for each key under an entry's ``tools``.
+    """Returns the agents in LiveMCPBench's ``tools.json``: one per key under ``tools`` of each entry.
 
     Raises:
         CatalogError: An entry does not have the published format.
@@ -427,7 +428,7 @@ def agents_of_livemcpbench(entries: Sequence[object], where: str) -> tuple[tuple
 def agent_of_toollinkos(
     core: Sequence[Mapping[str, Any]], regular: Sequence[Mapping[str, Any]], where: str
 ) -> tuple[Agent, tuple[Problem, ...]]:
-    """Returns the agent of ToolLinkOS's ``core_tools.json`` and ``regular_tools.json``.
+    """Returns the one agent that holds all tools in the two files of ToolLinkOS.
 
     Raises:
         CatalogError: An entry does not have the published format.

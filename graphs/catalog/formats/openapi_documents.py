@@ -1,4 +1,4 @@
-"""The document of an OpenAPI specification, and its schemas without references, of bounded depth and size."""
+"""Reads the document of an OpenAPI specification, and resolves its schemas within bounds of depth and size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from callsheet.graphs.text.regex import linear
 from callsheet.graphs.text.regular_files import read_regular
 
 LARGEST = 64_000_000
-"""Bytes of the largest specification that is read."""
+"""Maximum size of a specification, in bytes."""
 _VERSIONED = linear(
     r"""(?m)(?:^|[{,\s])["']?(?:openapi|swagger)["']?\s*:\s*["']?\d+\.\d+(?:\.\d+)?["']?\s*(?:[,}#]|$)"""
 )
@@ -25,7 +25,7 @@ _YAML = (".yaml", ".yml")
 
 
 def is_specification(path: Path) -> bool:
-    """Returns whether a file may be an OpenAPI specification: ``parse_specification`` says for sure."""
+    """Returns whether a file looks like an OpenAPI specification; ``parse_specification`` checks it fully."""
     if path.suffix.lower() not in (".json", *_YAML):
         return False
     try:
@@ -35,7 +35,7 @@ def is_specification(path: Path) -> bool:
 
 
 def parse_specification(text: bytes, where: str) -> JsonObject:
-    """Returns the document of a specification.
+    """Parses an OpenAPI specification.
 
     Raises:
         CatalogError: It is too large, malformed, or of another version.
@@ -106,11 +106,12 @@ class _Way(NamedTuple):
 
 
 class Document:
-    """Resolves references and schemas; schemas that several operations use are resolved once and shared.
+    """Resolves the references and schemas of a specification; schemas that several operations use are resolved once.
 
-    References are followed up to a depth, beyond which, and so in every cycle, a schema is ``{}``: any value. Of a
-    response, it still names its properties, as these tell which records it holds. A schema that is too large is
-    resolved less deeply. As schemas are approximated, of ``oneOf`` several may fit: it becomes ``anyOf``.
+    References are followed to a maximum depth. Beyond it, and in every cycle, a schema is ``{}``, which allows any
+    value; in a response, such a schema still names its properties, because they show which records it holds. A schema
+    that is too large is resolved less deeply. Because schemas are approximated, several alternatives of ``oneOf`` may
+    fit, so it becomes ``anyOf``.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -118,7 +119,7 @@ class Document:
         self._known: dict[tuple[str, _Way], _Sized] = {}
 
     def lookup(self, reference: object) -> Any:
-        """Returns what a reference points to.
+        """Returns the part of the document to which a reference points.
 
         Raises:
             CatalogError: It points to another document, or to nothing.
@@ -133,7 +134,7 @@ class Document:
             raise CatalogError(f"$ref {named!r} points to nothing: correct it") from error
 
     def followed(self, value: Any) -> Any:
-        """Returns an object that is not a schema, with its reference resolved.
+        """Returns the object to which a reference points; an object that is no reference is returned unchanged.
 
         Raises:
             CatalogError: The reference points to another document, to nothing or to itself.
@@ -145,9 +146,10 @@ class Document:
         raise CatalogError(f"$ref {str(value)[:_LONGEST]!r} refers to itself: correct it")
 
     def resolved(self, schema: Any, *, without: Direction, most: int) -> JsonObject:
-        """Returns a schema without references, of at most so many subschemas.
+        """Returns a schema without references, of at most ``most`` subschemas.
 
-        A hundred characters of texts count as a subschema. Of a larger schema, properties have their types only.
+        A hundred characters of text count as one subschema. In a schema that is larger, properties have only their
+        types.
 
         Raises:
             CatalogError: A reference points to another document, or to nothing.

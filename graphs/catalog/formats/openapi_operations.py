@@ -1,4 +1,4 @@
-"""OpenAPI 3.0 and 3.1: agents by tag, and tools by operation. Nothing here sends anything."""
+"""Converts OpenAPI 3.0 and 3.1 specifications: tags become agents, operations become tools; nothing is sent."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.unicode import encodable, storable
 
 META = "callsheet/http"
-"""Where in ``_meta`` of a tool's definition this is."""
+"""Key in ``_meta`` of a tool's definition under which its request is."""
 Where = Literal["path", "query", "header", "cookie", "body"]
 
 
 class Place(Record):
-    """Where an argument goes: its name in a part of the request.
+    """Where an argument goes in a request: the part of the request, and the name in it.
 
-    ``style`` is how lists and objects are written, by OpenAPI's names, or a media type; empty: objects as JSON.
-    ``explode`` is whether each item is written by itself.
+    ``style`` is how lists and objects are written, by OpenAPI's names, or a media type; if empty, objects are written
+    as JSON. ``explode`` is whether each item is written separately.
     """
 
     argument: str
@@ -37,7 +37,7 @@ class Place(Record):
 
 
 class HttpCall(Record):
-    """A request with places for its arguments.
+    """The template of a request, with places for its arguments.
 
     Attributes:
         path: Path after the server's address, with ``{name}`` for each path parameter.
@@ -342,7 +342,7 @@ class ApiAgent:
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A specification.
+    """The agents of an OpenAPI specification.
 
     Attributes:
         server: The first of its ``servers``, variables replaced by their defaults; empty if it names none.
@@ -357,7 +357,7 @@ class Api:
 
     @property
     def size(self) -> int:
-        """Number of operations."""
+        """Returns the number of operations."""
         return sum(len(agent.entries) for agent in self.agents.values())
 
 
@@ -393,7 +393,7 @@ def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
 
 
 def id_part(text: str) -> str:
-    """Returns a title or a tag as a part of an id."""
+    """Converts a title or a tag to a form that can be part of an id."""
     return _NO_ID.sub("-", encodable(text)).strip("-").lower()[:_LONGEST_ID]
 
 

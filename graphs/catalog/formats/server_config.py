@@ -1,4 +1,4 @@
-"""The servers of an ``mcp.json``: how each is reached, and what the user sets for it."""
+"""Reads the servers of an ``mcp.json``: how to reach each, and the options that the user sets for it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ApprovalPolicy = Literal["always", "ask", "never"]
 
 
 class ServerOptions(Record):
-    """The object ``callsheet`` of a server's entry in an ``mcp.json``; other programs ignore it.
+    """The options in the object ``callsheet`` of a server's entry in an ``mcp.json``; other programs ignore it.
 
     Attributes:
         trusted: Whether to trust the server's hints about its tools (``readOnlyHint``, ``idempotentHint``).
@@ -81,7 +81,7 @@ class ServerConfig(Record):
         command: Program of a stdio server, or import path of a toolkit.
         args: Arguments of the program; of a toolkit, one JSON object.
         literal: Names in ``env`` whose values are from a file, where ``${VAR}`` has no meaning.
-        cwd: Working folder of the program; for a toolkit, the folder of its catalog.
+        cwd: Working folder of the program, or of a toolkit: by default that of its file.
         openapi: File or address of the OpenAPI specification of an API over HTTP.
         documents: A folder of documents that acts as an agent, as an absolute path.
         tag: The tag of the specification whose operations are the agent's tools, in the form of an id.
@@ -155,14 +155,14 @@ def _filled(text: str, environ: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """The entries of an ``mcp.json`` by name, without those that are switched off or left out, and the problems."""
+    """The usable entries of an ``mcp.json`` by name, and the problems with the others."""
 
     servers: Mapping[str, ServerConfig]
     problems: tuple[Problem, ...]
 
 
 def read_configuration(document: Mapping[str, Any], path: Path) -> Configuration:
-    """Returns the content of the ``mcp.json`` at a path; an entry that cannot work is left out and named."""
+    """Reads an ``mcp.json``; an entry that cannot work is left out, and a problem names it."""
     entries = next((document[root] for root in ROOTS if root in document), None)
     if not isinstance(entries, dict):
         raise CatalogError(f"{path}: 'mcpServers' must be an object of servers by name")
@@ -303,6 +303,8 @@ def _client_fields(entry: Mapping[str, Any], path: Path) -> JsonObject:
     if (transport == "stdio") == bool(url):
         raise CatalogError(f"it says {declared!r} but has {'a url' if url else 'a command'}")
     fields = {"url": url, "transport": transport}
+    if not url:
+        fields["cwd"] = _folder_of(entry.get("cwd"), path)
     file = entry.get("envFile")
     env = entry.get("env", {})
     if url or file is None or not isinstance(env, dict):
@@ -312,6 +314,15 @@ def _client_fields(entry: Mapping[str, Any], path: Path) -> JsonObject:
     of_file = read_env_file(_project_of(path) / Path(_filled(file, os.environ)).expanduser())
     # In the file, ${NAME} is plain text; a variable of the entry goes before one of the file.
     return {**fields, "env": {**of_file, **env}, "literal": of_file.keys() - env.keys()}
+
+
+def _folder_of(written: Any, path: Path) -> Any:
+    """Returns the working folder of a program: relative to the file, so that it is the same from everywhere."""
+    if written is None:
+        return str(_project_of(path))
+    if not isinstance(written, str) or written.startswith("${"):
+        return written
+    return os.path.normpath(_project_of(path) / Path(written).expanduser())
 
 
 def _api_fields(entry: Mapping[str, Any], path: Path) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Folders of Agent Skills: each skill is a folder with a ``SKILL.md``.
+"""Reads folders of Agent Skills, where each skill is a folder with a ``SKILL.md``.
 
 Source: the Agent Skills specification, https://agentskills.io/specification.
 """
@@ -39,7 +39,7 @@ def is_skill(folder: Path) -> bool:
 
 
 def is_skill_file(path: Path) -> bool:
-    """Returns whether a file is the ``SKILL.md`` of a skill, by its name."""
+    """Returns whether a file has the name of the file of a skill, ``SKILL.md`` in any case."""
     return fnmatchcase(path.name, _SKILL_FILE)
 
 

@@ -297,7 +297,7 @@ def search(visible: VisibleCatalog, given: SearchQuery) -> Json:
     evidence = {node.id: node for node in trace.nodes}
     measures = ("score", "cosine", "cosine_rank", "words", "words_rank", "use")
     return {
-        "fits": selection.verdict == "found",
+        "verdict": selection.verdict,
         "agents": [
             {
                 "link": link(agent.id),

@@ -96,7 +96,7 @@ class CatalogResources:
         search = self._current(catalog).within(user)
         selection = search.select(query, agents=_MOST_FOUND, tools=_MOST_FOUND, skills=0)
         found = [catalog.tools[tool.id] for tool in selection.tools if tool.id in catalog.tools]
-        return found if selection.verdict == "found" else []
+        return [] if selection.verdict == "nothing_fits" else found
 
     def _current(self, catalog: Catalog) -> AgentGraphRetriever:
         with self._lock:

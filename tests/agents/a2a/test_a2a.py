@@ -148,7 +148,9 @@ async def test_a_person_is_asked_first_unless_somebody_said_otherwise(url: str, 
     assert not sure.assurance("clerk/run").repeatable
 
 
-async def test_one_that_falls_silent_is_left_at_the_limit_and_told_so(office: Any, url: str, heard: list[str]) -> None:
+async def test_one_that_falls_silent_is_left_at_the_limit_and_told_so(
+    office: tuple[str, Clerk], url: str, heard: list[str]
+) -> None:
     answer = await called(url, "wait for a form", call=2)
     assert (answer.artifact["kind"], answer.artifact["effect"]) == ("timeout", "unknown")
     assert "no answer within 2 s; whether the call took effect is unknown" in answer.text
@@ -163,7 +165,7 @@ async def test_a_step_of_unknown_outcome_is_not_done_again(url: str, heard: list
     assert heard == ["Ask the clerk to wait for a form"]
 
 
-async def test_a_run_that_is_cancelled_cancels_the_task(office: Any, url: str, heard: list[str]) -> None:
+async def test_a_run_that_is_cancelled_cancels_the_task(office: tuple[str, Clerk], url: str, heard: list[str]) -> None:
     at_work = asyncio.Event()
 
     async def run() -> None:
@@ -181,7 +183,7 @@ async def test_a_run_that_is_cancelled_cancels_the_task(office: Any, url: str, h
     assert await asyncio.to_thread(office[1].cancelled.wait, HANG)
 
 
-async def test_one_that_is_gone_surely_did_nothing(monkeypatch: Any, tmp_path: Any) -> None:
+async def test_one_that_is_gone_surely_did_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with clerk() as (url, _):
         loaded = load({"clerk": A2AAgent(url)})
     bound = ToolRegistry.from_catalog(loaded).bind(["clerk/run"], "run")["clerk_run"]
@@ -266,7 +268,7 @@ def test_a_card_that_cannot_be_used_is_a_problem_that_says_why(given: Any, said:
         assert len(sent) == 1
 
 
-def test_a_card_that_does_not_come_is_waited_for_no_longer_than_a_start(monkeypatch: Any) -> None:
+def test_a_card_that_does_not_come_is_waited_for_no_longer_than_a_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_LIMIT_START", "0.3")
 
     async def never() -> AsyncIterator[bytes]:
@@ -377,7 +379,7 @@ async def test_a_task_that_goes_on_after_the_answer_is_looked_at_until_it_is_don
         assert [what["method"] for what, _ in sent if what != "card"] == ["SendMessage", "GetTask", "GetTask"]
 
 
-def test_what_speaks_a2a_is_an_extra_that_is_named(monkeypatch: Any) -> None:
+def test_what_speaks_a2a_is_an_extra_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [name for name in sys.modules if name.startswith(("callsheet.agents.servers.a2a.wire", "a2a."))]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "a2a.client", None)
@@ -422,7 +424,9 @@ async def test_an_address_is_an_agent_by_the_name_and_with_the_terms_of_its_entr
         assert request["params"]["message"]["parts"] == [{"text": "file a form"}]
 
 
-async def test_nothing_is_sent_with_a_variable_before_somebody_agreed(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_nothing_is_sent_with_a_variable_before_somebody_agreed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CLERK_TOKEN", SECRET)
     with answering(CARD, lambda _: said("filed")) as (url, sent):
         file = entry(tmp_path, url, headers={"Authorization": "Bearer ${CLERK_TOKEN}"})
@@ -435,7 +439,9 @@ async def test_nothing_is_sent_with_a_variable_before_somebody_agreed(tmp_path: 
         assert len(requests(sent)) == 1
 
 
-async def test_its_secrets_are_shown_nowhere(tmp_path: Path, monkeypatch: Any, caplog: Any) -> None:
+async def test_its_secrets_are_shown_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     monkeypatch.setenv("CLERK_TOKEN", SECRET)
     echo = {**CARD, "description": f"Knows {SECRET}."}
     with answering(echo, lambda _: said(f"filed with {SECRET}")) as (url, _), caplog.at_level(logging.DEBUG):
@@ -454,7 +460,7 @@ async def test_its_secrets_are_shown_nowhere(tmp_path: Path, monkeypatch: Any, c
 
 @pytest.mark.parametrize("token", [f"{SECRET}\n", f"{SECRET} für Büros", f"{SECRET}\x01"])
 def test_a_header_that_cannot_be_sent_is_a_problem_without_its_value(
-    tmp_path: Path, monkeypatch: Any, token: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str
 ) -> None:
     monkeypatch.setenv("CLERK_TOKEN", token)
     with answering(CARD, lambda _: said("filed")) as (url, sent):

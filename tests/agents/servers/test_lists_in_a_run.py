@@ -72,7 +72,9 @@ def waiting(loaded: Loaded) -> list[tuple[str, str]]:
     return [(change.id, change.kind) for change in loaded.changes if change.later]
 
 
-async def test_the_command_that_a_refusal_names_shows_and_accepts_the_change(config: Path, capsys: Any) -> None:
+async def test_the_command_that_a_refusal_names_shows_and_accepts_the_change(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     _, answers = await opened(config, "ide/list_files")
     assert "look at it with `callsheet approve ide/list_files`" in answers["ide/list_files"].text
 
@@ -91,7 +93,7 @@ async def test_the_command_that_a_refusal_names_shows_and_accepts_the_change(con
     assert "ide/build" in registry.catalog.tools
 
 
-async def test_what_it_lists_at_its_start_stays_accepted(config: Path, capsys: Any) -> None:
+async def test_what_it_lists_at_its_start_stays_accepted(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     await opened(config)
     await asyncio.to_thread(run, capsys, "approve", "ide", "--catalog", str(config), "--yes")
     loaded = await asyncio.to_thread(load, config, yes=True)
@@ -100,7 +102,7 @@ async def test_what_it_lists_at_its_start_stays_accepted(config: Path, capsys: A
     assert not loaded.problems
 
 
-async def test_check_and_the_next_load_say_what_is_new(config: Path, capsys: Any) -> None:
+async def test_check_and_the_next_load_say_what_is_new(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     await opened(config)
     loaded = await asyncio.to_thread(load, config, yes=True)
     assert waiting(loaded) == [("ide/list_files", "changed"), ("ide/build", "new")]

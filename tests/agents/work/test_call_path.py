@@ -178,14 +178,14 @@ async def app(trace: CallTrace, tmp_path: Path) -> AsyncIterator[Callable[..., A
         await asyncio.to_thread(registry.pool.close)
 
 
-async def test_a_harmless_call_passes_eleven_frames(trace: CallTrace, app: Any) -> None:
+async def test_a_harmless_call_passes_eleven_frames(trace: CallTrace, app: Callable[..., Any]) -> None:
     state = await app(reads=("work",)).ainvoke({"messages": [HumanMessage(STEP)]}, THREAD)
     assert state["results"]["1"]["status"] == "done"
     assert trace.frames == set(SENT)
     assert trace.counts == {"validations": 1, "digests": 1, "assurances": 1}
 
 
-async def test_an_approved_call_passes_twelve_frames(trace: CallTrace, app: Any) -> None:
+async def test_an_approved_call_passes_twelve_frames(trace: CallTrace, app: Callable[..., Any]) -> None:
     supervisor = app()
     state = await supervisor.ainvoke({"messages": [HumanMessage(STEP)]}, THREAD)
     state = await supervisor.ainvoke(Command(resume={"type": "approve"}), THREAD)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.measurements import arag
+from benchmarks.measurements import arag, extractive
 from benchmarks.measurements.arag import Rules, contains, hotpotqa, medical, musique, names
 from benchmarks.report import FOLDER
 
@@ -125,3 +125,9 @@ def test_the_published_figures_hold_what_was_promised() -> None:
 )
 def test_names_by_their_form(text: str, found: list[str]) -> None:
     assert names(text) == found
+
+
+def test_answers_without_a_model_are_measured_on_every_set_that_is_there(data: Path) -> None:
+    rows = {row[0]: row[1:] for row in extractive.measure(data)["rows"]}  # type: ignore[attr-defined]
+    assert {name: row[0] for name, row in rows.items()} == {"HotpotQA": "2", "MuSiQue": "1", "medical": "1"}
+    assert rows["HotpotQA"][:4] == ["2", "1.000", "1.000", "1.000"]

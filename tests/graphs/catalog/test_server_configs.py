@@ -29,6 +29,7 @@ HTTP = ServerConfig(url="http://h", transport="http")
 
 
 def test_server_entries_in_the_forms_of_other_clients_are_read() -> None:
+    here = str(Path.cwd())
     cases = [
         (
             {"command": "uvx", "args": ["mcp-git"], "env": {"A": "1"}, "cwd": "/tmp"},
@@ -44,8 +45,9 @@ def test_server_entries_in_the_forms_of_other_clients_are_read() -> None:
             for key in ("type", "transport")
             for word, transport in [("sse", "sse"), *((word, "http") for word in HTTP_WORDS)]
         ),
-        ({"command": "x", "type": "local", "tools": ["*"]}, ServerConfig(command="x", transport="stdio")),
-        ({"command": "x\ud800${/}", "more": "\udfff"}, ServerConfig(command="x?/", transport="stdio")),
+        ({"command": "x", "type": "local", "tools": ["*"]}, ServerConfig(command="x", cwd=here, transport="stdio")),
+        ({"command": "x", "cwd": "../y/."}, ServerConfig(command="x", cwd=str(Path.cwd().parent / "y"))),
+        ({"command": "x\ud800${/}", "more": "\udfff"}, ServerConfig(command="x?/", cwd=here, transport="stdio")),
     ]
     for entry, config in cases:
         assert servers(a=entry)["a"] == config

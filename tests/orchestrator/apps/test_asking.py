@@ -16,9 +16,10 @@ from langgraph.types import Command, interrupt
 
 from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents import Limits, ToolRegistry
-from callsheet.graphs import SettingsError, load
+from callsheet.graphs import Loaded, SettingsError, load
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
 from callsheet.orchestrator.run.run_context import PREFERENCES, namespace_of
+from fake_agents import FakeAgents
 from scripted_model import ScriptedModel, calls, planned
 
 RATE, NOTE = "look up the rate of USD", "write a note"
@@ -30,7 +31,7 @@ def asked(catalog: Any, question: str, *config: Any, store: Any = None, context:
     return app.invoke({"question": question}, *config, context=context)
 
 
-def test_small_schemas(catalog: Any) -> None:
+def test_small_schemas(catalog: Loaded) -> None:
     app = create_ask_app(create_supervisor(catalog).compile()).compile()
     given, back = app.get_input_jsonschema(), app.get_output_jsonschema()
     assert given["required"] == ["question"]
@@ -39,19 +40,21 @@ def test_small_schemas(catalog: Any) -> None:
     assert {"supervisor:plan", "supervisor:worker:agent:model"} <= set(app.get_graph(xray=True).nodes)
 
 
-def test_answers_with_what_was_done(catalog: Any, worker: Any) -> None:
+def test_answers_with_what_was_done(catalog: Loaded, worker: ScriptedModel) -> None:
     said = asked(catalog, RATE, worker_model=worker)
     done = {"id": "1", "text": RATE, "status": "done", "tools": ["bank/exchange_rate"], "result": "1 USD = 0.9 EUR"}
     assert said == {"answer": "1 USD = 0.9 EUR", "steps": [done]}
 
 
-def test_an_input_without_a_question_is_named(catalog: Any) -> None:
+def test_an_input_without_a_question_is_named(catalog: Loaded) -> None:
     app: Any = create_ask_app(create_supervisor(catalog).compile()).compile()
     with pytest.raises(SettingsError, match="needs a text 'question'"):
         app.invoke({"query": RATE, "question": None})
 
 
-def test_a_call_that_needs_approval_is_not_made_and_the_others_are(shop: Any, monkeypatch: Any, worker: Any) -> None:
+def test_a_call_that_needs_approval_is_not_made_and_the_others_are(
+    shop: FakeAgents, monkeypatch: pytest.MonkeyPatch, worker: ScriptedModel
+) -> None:
     shop.approval = None
     loaded = shop.loaded(monkeypatch)
     planner = ScriptedModel(replies=[planned(("1", RATE, []), ("2", NOTE, []))])
@@ -80,7 +83,7 @@ def test_an_agent_that_asks_for_something_else_leaves_its_step_open() -> None:
     assert "which form?" in said["answer"]
 
 
-def test_it_is_the_users_own_run(catalog: Any, worker: Any) -> None:
+def test_it_is_the_users_own_run(catalog: Loaded, worker: ScriptedModel) -> None:
     store = InMemoryStore()
     store.put(namespace_of("ann"), PREFERENCES, {"worker_prompt": "Ann likes brevity."})
     asked(
@@ -208,7 +211,7 @@ def test_an_app_among_the_tools_of_somebodys_own_agent() -> None:
     assert [message.text for message in state["messages"][-2:]] == ["clerk heard yes", "Filed."]
 
 
-def test_a_request_that_nothing_fits_brings_all_there_is_where_that_is_little(catalog: Any) -> None:
+def test_a_request_that_nothing_fits_brings_all_there_is_where_that_is_little(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[AIMessage("Hello.")])
     agent = create_agent(model, middleware=[CallsheetTools(catalog, agents=4, tools=5)], checkpointer=InMemorySaver())
     agent.invoke(message_of("bake a chocolate cake in an oven"), THREAD)

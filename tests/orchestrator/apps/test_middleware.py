@@ -16,10 +16,11 @@ from langgraph.types import Command
 from callsheet.agents.calls.review import decision_on, flat
 from callsheet.agents.registry.binding import names_of_bound
 from callsheet.agents.work.equipment import skill_definition
-from callsheet.graphs import Agent, Catalog, Policy, SettingsError, Skill, SourceCatalog, Tool, load
+from callsheet.graphs import Agent, Catalog, Loaded, Policy, SettingsError, Skill, SourceCatalog, Tool, load
 from callsheet.orchestrator import CallsheetTools
 from callsheet.orchestrator.apps.tool_middleware import last_request
 from callsheet.retrievers.roster import roster
+from fake_agents import FakeAgents
 from scripted_decisions import Stub, of
 from scripted_model import ScriptedModel, calls
 
@@ -55,14 +56,16 @@ async def either(app: Any, given: Any, *, blocking: bool) -> Any:
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-async def test_a_turn_is_equipped_with_what_its_request_needs(catalog: Any, shop: Any, *, blocking: bool) -> None:
+async def test_a_turn_is_equipped_with_what_its_request_needs(
+    catalog: Loaded, shop: FakeAgents, *, blocking: bool
+) -> None:
     model = ScriptedModel(replies=[calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     state = await either(agent(model, catalog), RATE, blocking=blocking)
     assert (shop.called, state["messages"][-1].text) == (["exchange_rate"], "0.9")
     assert shown(model) == [FIRST] * 2
 
 
-def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Any) -> None:
+def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[AIMessage("Hm.")])
     app = agent(model, catalog)
     ask(app, RATE)
@@ -73,7 +76,7 @@ def test_a_later_turn_adds_behind_and_takes_nothing_away(catalog: Any) -> None:
 
 @pytest.mark.parametrize("blocking", [True, False])
 async def test_a_person_is_asked_about_risky_tools(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, *, blocking: bool
+    shop: FakeAgents, monkeypatch: pytest.MonkeyPatch, *, blocking: bool
 ) -> None:
     shop.approval = None
     model = ScriptedModel(replies=[calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
@@ -90,7 +93,7 @@ async def test_a_person_is_asked_about_risky_tools(
     assert "1 NOK" in state["messages"][-2].text
 
 
-def test_an_agent_without_a_checkpointer_says_so_at_once(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_agent_without_a_checkpointer_says_so_at_once(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.approval = None
     model = ScriptedModel(replies=[AIMessage("Hm.")])
     app: Any = create_agent(model, middleware=[CallsheetTools(shop.loaded(monkeypatch))])
@@ -99,7 +102,7 @@ def test_an_agent_without_a_checkpointer_says_so_at_once(shop: Any, monkeypatch:
     assert model.shown == []
 
 
-def test_a_decision_model_judges_what_the_user_says_and_nothing_else(catalog: Any) -> None:
+def test_a_decision_model_judges_what_the_user_says_and_nothing_else(catalog: Loaded) -> None:
     judge = Stub(shares=of(write_note=0.9))
     asks = need(what=NOTE).tool_calls
     model = ScriptedModel(replies=[AIMessage("I look up the rate of USD.", tool_calls=asks), AIMessage("Hm.")])
@@ -111,7 +114,7 @@ def test_a_decision_model_judges_what_the_user_says_and_nothing_else(catalog: An
     assert shown(hopeless) == [OWN]
 
 
-def test_no_more_than_the_most_are_kept(catalog: Any) -> None:
+def test_no_more_than_the_most_are_kept(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[need("write_note"), AIMessage("Hm.")])
     app = agent(model, catalog, most=1)
     said = ask(app, RATE)["messages"][-2]
@@ -120,14 +123,14 @@ def test_no_more_than_the_most_are_kept(catalog: Any) -> None:
     assert shown(model)[-1] == FIRST
 
 
-def test_a_request_for_more_than_there_is_room_for_adds_what_fits(catalog: Any) -> None:
+def test_a_request_for_more_than_there_is_room_for_adds_what_fits(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[need("write_note", "delete_note"), AIMessage("Hm.")])
     told = ask(agent(model, catalog, most=2), RATE)["messages"][-2]
     assert shown(model)[-1] == [*FIRST, "notebook_write_note"]
     assert "Not added, because a call adds at most 1: notebook/delete_note" in told.text
 
 
-def test_own_tools_stay_first_and_keep_their_names(catalog: Any, shop: Any) -> None:
+def test_own_tools_stay_first_and_keep_their_names(catalog: Loaded, shop: FakeAgents) -> None:
     @tool
     def bank_exchange_rate(currency: str) -> str:
         """A rate of one's own."""
@@ -143,13 +146,13 @@ def test_own_tools_stay_first_and_keep_their_names(catalog: Any, shop: Any) -> N
     assert shop.called == ["exchange_rate"]
 
 
-def test_a_request_that_nothing_fits_brings_no_tool(catalog: Any) -> None:
+def test_a_request_that_nothing_fits_brings_no_tool(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[AIMessage("Hello.")])
     ask(agent(model, catalog), "bake a chocolate cake in an oven")
     assert shown(model)[-1] == OWN
 
 
-def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
+def test_messages_without_ids_are_requests_too(catalog: Loaded) -> None:
     equipped = CallsheetTools(catalog, agents=1, tools=1)
     nothing: Any = None
     first = equipped.before_model({"messages": [HumanMessage(RATE)]}, nothing)
@@ -163,7 +166,7 @@ def test_messages_without_ids_are_requests_too(catalog: Any) -> None:
     assert second["callsheet_tools"] == ["bank/exchange_rate", "notebook/write_note"]
 
 
-def test_one_object_in_two_agents_keeps_their_names_apart(catalog: Any) -> None:
+def test_one_object_in_two_agents_keeps_their_names_apart(catalog: Loaded) -> None:
     @tool
     def bank_exchange_rate(currency: str) -> str:
         """A rate of one's own."""
@@ -180,7 +183,7 @@ def test_one_object_in_two_agents_keeps_their_names_apart(catalog: Any) -> None:
     assert shown(other) == [["bank_exchange_rate", *OWN, OURS]]
 
 
-def test_a_question_is_answered_in_another_process(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_is_answered_in_another_process(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> None:
     @tool
     def bank_exchange_rate(currency: str) -> str:
         """A rate of one's own."""
@@ -199,7 +202,7 @@ def test_a_question_is_answered_in_another_process(shop: Any, monkeypatch: pytes
     assert (shop.called, state["messages"][-2].text) == (["exchange_rate"], "1 USD = 0.9 EUR")
 
 
-def test_a_node_of_a_graph_of_ones_own(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_of_a_graph_of_ones_own(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.approval = None
     model = ScriptedModel(replies=[calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     narrow = CallsheetTools(shop.loaded(monkeypatch), agents=1, tools=1)
@@ -216,7 +219,7 @@ def test_a_node_of_a_graph_of_ones_own(shop: Any, monkeypatch: pytest.MonkeyPatc
     "wrong",
     [{"approval": "Always"}, {"approval": None}, {"tools": -1}, {"agents": 0}, {"most": 1}, {"roster_tokens": -1}],
 )
-def test_an_invalid_option_is_refused_at_once(catalog: Any, wrong: dict[str, Any]) -> None:
+def test_an_invalid_option_is_refused_at_once(catalog: Loaded, wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingsError, match=next(iter(wrong))):
         CallsheetTools(catalog, **wrong)
 
@@ -242,13 +245,13 @@ def to_do(*items: Any) -> list[Any]:
 @pytest.mark.parametrize(
     "words", ["Now I need to write a note with the rate.", "Good. That worked.", "", "Let me write a note."]
 )
-def test_words_of_the_agent_bring_no_tool_because_it_can_name_one(catalog: Any, words: str) -> None:
+def test_words_of_the_agent_bring_no_tool_because_it_can_name_one(catalog: Loaded, words: str) -> None:
     model = ScriptedModel(replies=[said(words, calls("bank_exchange_rate", currency="USD")), AIMessage("0.9")])
     ask(agent(model, catalog, TodoListMiddleware()), {"messages": [HumanMessage(RATE)], "todos": to_do(NOTE)})
     assert shown(model) == [["write_todos", *FIRST]] * 2
 
 
-def test_a_loop_searches_once_for_each_message_of_the_user(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_searches_once_for_each_message_of_the_user(catalog: Loaded, monkeypatch: pytest.MonkeyPatch) -> None:
     from callsheet.orchestrator.apps import tool_middleware
 
     asked: list[str] = []
@@ -280,7 +283,7 @@ def test_the_request_is_the_last_message_of_the_user(messages: Any, request_text
     assert last_request(messages) == request_text
 
 
-def test_a_document_in_a_message_is_searched_without_its_middle(catalog: Any) -> None:
+def test_a_document_in_a_message_is_searched_without_its_middle(catalog: Loaded) -> None:
     long, nothing = f"{RATE}\n{'lorem ipsum ' * 20_000}", None
     given: Any = {"messages": [HumanMessage(long)]}
     found: Any = CallsheetTools(catalog, tools=1).before_model(given, nothing)  # type: ignore[arg-type]
@@ -291,7 +294,7 @@ def systems(model: Any) -> list[Any]:
     return [next((one for one in shown["messages"] if isinstance(one, SystemMessage)), None) for shown in model.shown]
 
 
-def test_the_roster_stands_at_the_end_of_the_system_message_and_stays_the_same(catalog: Any) -> None:
+def test_the_roster_stands_at_the_end_of_the_system_message_and_stays_the_same(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[need("write_note"), AIMessage("Hm.")])
     equipped = CallsheetTools(catalog, agents=1, tools=1)
     app: Any = create_agent(
@@ -307,7 +310,7 @@ def test_the_roster_stands_at_the_end_of_the_system_message_and_stays_the_same(c
     assert "notebook: delete_note, write_note" in texts[0].splitlines()
 
 
-def test_a_system_message_of_blocks_gets_a_block(catalog: Any) -> None:
+def test_a_system_message_of_blocks_gets_a_block(catalog: Loaded) -> None:
     own = SystemMessage([{"type": "text", "text": "You are a clerk.", "cache_control": {"type": "ephemeral"}}])
     model = ScriptedModel(replies=[AIMessage("Hm.")])
     app: Any = create_agent(
@@ -319,7 +322,7 @@ def test_a_system_message_of_blocks_gets_a_block(catalog: Any) -> None:
     assert system.content[1]["text"].endswith(roster(load(catalog).catalog).text)
 
 
-def test_an_agent_without_a_system_prompt_has_the_roster_alone(catalog: Any) -> None:
+def test_an_agent_without_a_system_prompt_has_the_roster_alone(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[AIMessage("Hm.")])
     ask(agent(model, catalog))
     assert systems(model)[0].content.startswith("All agents that there are")
@@ -340,7 +343,7 @@ def test_of_a_catalog_that_is_too_large_the_agents_are_shown_without_names() -> 
     assert shown(model)[-1][-1] == "giant_getThing7"
 
 
-def test_a_user_sees_only_what_the_policy_allows_in_the_roster(catalog: Any) -> None:
+def test_a_user_sees_only_what_the_policy_allows_in_the_roster(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[AIMessage("Hm.")])
     ask(agent(model, catalog, policy=Policy(default="allow", deny=("notebook",))))
     assert "notebook" not in systems(model)[0].content
@@ -348,7 +351,7 @@ def test_a_user_sees_only_what_the_policy_allows_in_the_roster(catalog: Any) -> 
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-async def test_a_tool_that_is_asked_for_is_added_behind(catalog: Any, shop: Any, *, blocking: bool) -> None:
+async def test_a_tool_that_is_asked_for_is_added_behind(catalog: Loaded, shop: FakeAgents, *, blocking: bool) -> None:
     model = ScriptedModel(
         replies=[need("notebook/write_note"), calls("notebook_write_note", text="0.9"), AIMessage("Noted.")]
     )
@@ -362,14 +365,14 @@ async def test_a_tool_that_is_asked_for_is_added_behind(catalog: Any, shop: Any,
     assert shown(model)[-1] == after
 
 
-def test_words_are_answered_with_names_and_add_nothing(catalog: Any) -> None:
+def test_words_are_answered_with_names_and_add_nothing(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[need(what="keeps a reminder as a text"), AIMessage("Hm.")])
     told = ask(agent(model, catalog))["messages"][-2]
     assert "notebook: delete_note, write_note" in told.text.splitlines()
     assert shown(model) == [FIRST] * 2
 
 
-def test_two_requests_side_by_side_both_count(catalog: Any) -> None:
+def test_two_requests_side_by_side_both_count(catalog: Loaded) -> None:
     both = need("write_note", call_id="a")
     both.tool_calls.append({**need("skywatch/city_weather", call_id="b").tool_calls[0]})
     model = ScriptedModel(replies=[both, need("delete_note", call_id="c"), AIMessage("Hm.")])
@@ -378,7 +381,7 @@ def test_two_requests_side_by_side_both_count(catalog: Any) -> None:
     assert len(set(shown(model)[-1])) == len(shown(model)[-1])
 
 
-def test_an_own_tool_of_that_name_stays_its_own(catalog: Any) -> None:
+def test_an_own_tool_of_that_name_stays_its_own(catalog: Loaded) -> None:
     @tool
     def need_tool(what: str) -> str:
         """A tool of one's own."""
@@ -389,7 +392,7 @@ def test_an_own_tool_of_that_name_stays_its_own(catalog: Any) -> None:
     assert shown(model) == [["need_tool", "run_program", "read_result", "bank_exchange_rate"]] * 2
 
 
-def test_what_a_policy_denies_is_brought_by_nothing(catalog: Any) -> None:
+def test_what_a_policy_denies_is_brought_by_nothing(catalog: Loaded) -> None:
     words = said("Now I need to write a note.", need("notebook/write_note", what="a tool for notes"))
     model = ScriptedModel(replies=[calls("write_todos", todos=to_do(NOTE)), words, AIMessage("I could not.")])
     withheld = load(catalog, policy=Policy(default="allow", deny=("notebook",)))
@@ -403,7 +406,7 @@ def with_skill(catalog: Any, **more: Any) -> Any:
     return load(catalog, SourceCatalog(skills=(SKILL,)), **more)
 
 
-def test_a_skill_that_fits_is_named_and_read_on_demand(catalog: Any) -> None:
+def test_a_skill_that_fits_is_named_and_read_on_demand(catalog: Loaded) -> None:
     reads = [calls("read_skill", name=name) for name in ("rates", "others")]
     model = ScriptedModel(replies=[*reads, AIMessage("Done."), AIMessage("Done.")])
     app = agent(model, with_skill(catalog))
@@ -417,7 +420,7 @@ def test_a_skill_that_fits_is_named_and_read_on_demand(catalog: Any) -> None:
     assert told.splitlines()[1] == "- rates: Look up the exchange rate of a currency."
 
 
-def test_a_skill_is_in_the_roster_and_read_by_name_unless_skills_are_off(catalog: Any) -> None:
+def test_a_skill_is_in_the_roster_and_read_by_name_unless_skills_are_off(catalog: Loaded) -> None:
     for tokens, line, said in ((5_000, "skills/rates (skill): Look up", "Ask twice."), (0, "", "cannot be read here")):
         model = ScriptedModel(replies=[need("skills/rates"), AIMessage("Hm.")])
         told = ask(agent(model, with_skill(catalog), skill_tokens=tokens), "hello")["messages"][-2].text
@@ -427,7 +430,7 @@ def test_a_skill_is_in_the_roster_and_read_by_name_unless_skills_are_off(catalog
 
 
 @pytest.mark.parametrize("how", ["none", "unfit", "hidden", "own"])
-def test_no_skill_is_named_without_need(catalog: Any, how: str) -> None:
+def test_no_skill_is_named_without_need(catalog: Loaded, how: str) -> None:
     @tool
     def read_skill(name: str) -> str:
         """Read."""
@@ -460,7 +463,7 @@ def test_of_a_long_result_the_model_sees_the_beginning_and_reads_on() -> None:
     assert len(state[2].text) == 50_000
 
 
-async def test_tools_are_called_by_programs_too(catalog: Any, shop: Any) -> None:
+async def test_tools_are_called_by_programs_too(catalog: Loaded, shop: FakeAgents) -> None:
     code = "a, b = (bank_exchange_rate(currency=c) for c in ('USD', 'GBP'))\nf'{a} and {b}'"
     model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
     app, given = agent(model, catalog), {"messages": [HumanMessage(RATE)]}
@@ -470,7 +473,7 @@ async def test_tools_are_called_by_programs_too(catalog: Any, shop: Any) -> None
     assert shop.called == ["exchange_rate"] * 2
 
 
-def test_a_program_waits_for_a_person_and_repeats_nothing(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_waits_for_a_person_and_repeats_nothing(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> None:
     code = "a = bank_exchange_rate(currency='USD')\nb = bank_exchange_rate(currency='GBP')\nf'{a} and {b}'"
     model = ScriptedModel(replies=[calls("run_program", code=code), AIMessage("Both.")])
     app = agent(model, shop.loaded(monkeypatch), approval="always")

@@ -13,9 +13,11 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
 from callsheet import Settings, create_supervisor
+from callsheet.graphs import Loaded
 from callsheet.orchestrator.supervisor import create_retriever_app
 from callsheet.retrievers import AgentGraphRetriever
 from deciding_model import own_steps
+from fake_agents import FakeAgents
 from scripted_decisions import Stub, of
 from scripted_model import ScriptedModel, calls, planned
 
@@ -28,14 +30,14 @@ def ask(app: Any, text: str = REQUEST, **more: Any) -> Any:
     return app.invoke({"messages": [HumanMessage(text)]}, **more)
 
 
-def test_gives_an_uncompiled_workflow_that_the_caller_compiles(catalog: Any) -> None:
+def test_gives_an_uncompiled_workflow_that_the_caller_compiles(catalog: Loaded) -> None:
     workflow = create_supervisor(catalog)
     assert isinstance(workflow, StateGraph)
     nodes = set(workflow.compile().get_graph(xray=True).nodes)
     assert {"plan", "dispatch", "retriever", "worker:agent:model", "worker:agent:tools", "answer"} <= nodes
 
 
-def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, worker: Any) -> None:
+def test_plans_dispatches_in_waves_and_answers(catalog: Loaded, shop: FakeAgents, worker: ScriptedModel) -> None:
     planner, answer = ScriptedModel(replies=[planned(*STEPS)]), ScriptedModel(replies=[AIMessage("All done.")])
     app = create_supervisor(catalog, planner_model=planner, worker_model=worker, answer_model=answer).compile()
     state = ask(app)
@@ -49,7 +51,9 @@ def test_plans_dispatches_in_waves_and_answers(catalog: Any, shop: Any, worker: 
     assert set(state) == {"messages", "plan", "selections", "results", "revisions", "usage"}
 
 
-def test_a_step_is_skipped_when_nothing_that_it_waits_for_was_done(catalog: Any, shop: Any, worker: Any) -> None:
+def test_a_step_is_skipped_when_nothing_that_it_waits_for_was_done(
+    catalog: Loaded, shop: FakeAgents, worker: ScriptedModel
+) -> None:
     shop.broken = {"exchange_rate"}
     planner = ScriptedModel(replies=[planned(("1", RATE, []), ("2", NOTE, ["1"]), ("3", "write a note", ["2"]))])
     app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings())
@@ -58,7 +62,7 @@ def test_a_step_is_skipped_when_nothing_that_it_waits_for_was_done(catalog: Any,
     assert "write_note" not in shop.called
 
 
-def test_one_worker_does_the_steps_of_a_plan_and_each_step_gets_its_calls(catalog: Any, shop: Any) -> None:
+def test_one_worker_does_the_steps_of_a_plan_and_each_step_gets_its_calls(catalog: Loaded, shop: FakeAgents) -> None:
     drafts = [
         {"id": "1", "text": "weather of a city", "tools": ["meteo/weather_report"]},
         {"id": "2", "text": "exchange rate of a currency", "tools": ["bank/exchange_rate"]},
@@ -112,7 +116,7 @@ def test_rules_try_no_other_tool_if_the_best_one_refuses_a_call() -> None:
     assert state["results"]["1"]["error"].endswith("no such book")
 
 
-def test_results_reach_a_step_through_others(catalog: Any, worker: Any) -> None:
+def test_results_reach_a_step_through_others(catalog: Loaded, worker: ScriptedModel) -> None:
     chain = planned(("1", WEATHER, []), ("2", RATE, ["1"]), ("3", NOTE, ["2"]))
     app = create_supervisor(catalog, planner_model=ScriptedModel(replies=[chain]), worker_model=worker)
     ask(app.compile())
@@ -122,7 +126,7 @@ def test_results_reach_a_step_through_others(catalog: Any, worker: Any) -> None:
     assert "0.9 EUR" in note
 
 
-def test_a_model_that_does_not_answer_is_data(catalog: Any) -> None:
+def test_a_model_that_does_not_answer_is_data(catalog: Loaded) -> None:
     dead = ScriptedModel(replies=[lambda _: ConnectionError("no route to the provider")])
     state = ask(create_supervisor(catalog, model=dead, settings=Settings()).compile(), RATE)
     assert "no route to the provider" in state["plan"]["note"]
@@ -131,12 +135,12 @@ def test_a_model_that_does_not_answer_is_data(catalog: Any) -> None:
     assert "no route to the provider" in state["messages"][-1].text
 
 
-def test_a_step_that_nothing_fits_says_so(catalog: Any) -> None:
+def test_a_step_that_nothing_fits_says_so(catalog: Loaded) -> None:
     state = ask(create_supervisor(catalog).compile(), "Bake a chocolate cake")
     assert state["messages"][-1].text.startswith("Nothing was done: no tool fits. The agents are:")
 
 
-def test_a_decision_model_judges_the_tools_of_each_step_in_one_call(catalog: Any, worker: Any) -> None:
+def test_a_decision_model_judges_the_tools_of_each_step_in_one_call(catalog: Loaded, worker: ScriptedModel) -> None:
     judge = Stub(shares=of(city_weather=0.8), usage={"input_tokens": 700, "output_tokens": 30})
     planner = ScriptedModel(replies=[planned(("1", WEATHER, []), ("2", RATE, []))])
     models: dict[str, Any] = {"planner_model": planner, "worker_model": worker, "decision_model": judge}
@@ -156,7 +160,7 @@ def test_a_decision_model_judges_the_tools_of_each_step_in_one_call(catalog: Any
     [({"shares": ConnectionError("refused")}, "ConnectionError: refused"), ({"seconds": 2.0}, "within 0.1 s")],
 )
 def test_a_decision_model_that_fails_changes_nothing_and_the_step_says_so(
-    catalog: Any, worker: Any, broken: dict[str, Any], why: str
+    catalog: Loaded, worker: ScriptedModel, broken: dict[str, Any], why: str
 ) -> None:
     settings = Settings(planning="none", model_seconds=0.1)
     plain = ask(create_supervisor(catalog, settings=settings, worker_model=worker).compile(), RATE)
@@ -169,7 +173,9 @@ def test_a_decision_model_that_fails_changes_nothing_and_the_step_says_so(
     assert state["results"]["1"]["status"] == plain["results"]["1"]["status"]
 
 
-def test_a_worker_whose_step_nothing_fits_is_told_so_with_the_nearest_agents(catalog: Any, worker: Any) -> None:
+def test_a_worker_whose_step_nothing_fits_is_told_so_with_the_nearest_agents(
+    catalog: Loaded, worker: ScriptedModel
+) -> None:
     parts: dict[str, Any] = {"worker_model": worker, "settings": Settings(planning="none")}
     state = ask(create_supervisor(catalog, decision_model=Stub(shares={"none": 1.0}), **parts).compile(), RATE)
     assert state["selections"]["1"]["verdict"] == "nothing_fits"
@@ -181,7 +187,9 @@ def test_a_worker_whose_step_nothing_fits_is_told_so_with_the_nearest_agents(cat
     assert "seems to fit" not in worker.shown[-1]["messages"][-1].text
 
 
-def test_a_run_names_its_decision_model(catalog: Any, worker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_names_its_decision_model(
+    catalog: Loaded, worker: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("callsheet.orchestrator.run.run_context.chat_model", lambda name: Stub(model=name))
     app = create_supervisor(catalog, worker_model=worker, settings=Settings(planning="none")).compile()
     assert ask(app, RATE)["selections"]["1"]["decision"] is None
@@ -193,13 +201,13 @@ def test_a_run_names_its_decision_model(catalog: Any, worker: Any, monkeypatch: 
     assert found["selection"]["decision"]["by"] == "Stub maker:judge"
 
 
-def test_an_empty_request_is_answered(catalog: Any) -> None:
+def test_an_empty_request_is_answered(catalog: Loaded) -> None:
     state = ask(create_supervisor(catalog).compile(), "  ")
     assert state["plan"]["steps"] == []
     assert "the request is empty" in state["messages"][-1].text
 
 
-def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(catalog: Any, worker: Any) -> None:
+def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(catalog: Loaded, worker: ScriptedModel) -> None:
     planner = ScriptedModel(replies=[planned(*STEPS), planned(("9", RATE, []))])
     workflow = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings())
     app = workflow.compile(checkpointer=InMemorySaver())
@@ -226,7 +234,7 @@ class Hanging(ScriptedModel):
     ],
 )
 async def test_a_model_that_never_answers_does_not_stop_the_run(
-    catalog: Any, worker: Any, role: str, said: Callable[[Any], str]
+    catalog: Loaded, worker: ScriptedModel, role: str, said: Callable[[Any], str]
 ) -> None:
     settings = Settings(model_seconds=0.3)
     two = ScriptedModel(replies=[planned(("1", RATE, []), ("2", WEATHER, []))])

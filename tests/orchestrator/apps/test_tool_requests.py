@@ -14,7 +14,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import CallsheetTools, Settings, create_supervisor
-from callsheet.graphs import Agent, Catalog, Skill, Tool, load
+from callsheet.graphs import Agent, Catalog, Loaded, Skill, Tool, load
+from fake_agents import FakeAgents
 from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
 from scripted_model import ScriptedModel, calls
 
@@ -42,7 +43,7 @@ def told_of(catalog: Any, request: AIMessage) -> ToolMessage:
     return told
 
 
-def test_what_is_named_is_added_behind_and_can_be_called(catalog: Any, shop: Any) -> None:
+def test_what_is_named_is_added_behind_and_can_be_called(catalog: Loaded, shop: FakeAgents) -> None:
     model = ScriptedModel(
         replies=[need("notebook/write_note"), calls("notebook_write_note", text="0.9"), AIMessage("Noted 0.9.")]
     )
@@ -67,14 +68,16 @@ def test_what_is_named_is_added_behind_and_can_be_called(catalog: Any, shop: Any
         ["Notebook/Write_Note", " DELETE_NOTE "],
     ],
 )
-def test_several_are_added_at_once_by_id_bare_name_or_the_name_of_the_bound_tool(catalog: Any, name: list[str]) -> None:
+def test_several_are_added_at_once_by_id_bare_name_or_the_name_of_the_bound_tool(
+    catalog: Loaded, name: list[str]
+) -> None:
     model = ScriptedModel(replies=[need(*name), AIMessage("Done.")])
     ask(catalog, model)
     assert model.shown[-1]["tools"][-2:] == ["notebook_write_note", "notebook_delete_note"]
 
 
 @pytest.mark.parametrize("given", [{"tools": "write_note"}, {"what": "notebook/write_note"}])
-def test_one_name_outside_of_a_list_is_a_name(catalog: Any, given: Any) -> None:
+def test_one_name_outside_of_a_list_is_a_name(catalog: Loaded, given: Any) -> None:
     model = ScriptedModel(replies=[need(**given), AIMessage("Done.")])
     ask(catalog, model)
     assert model.shown[-1]["tools"][-1] == "notebook_write_note"
@@ -88,7 +91,9 @@ def test_one_name_outside_of_a_list_is_a_name(catalog: Any, given: Any) -> None:
         ("a forecast, to be put into the notebook", "meteo: weather_report"),
     ],
 )
-def test_words_are_answered_with_the_lines_of_agents_and_nothing_is_added(catalog: Any, words: str, line: str) -> None:
+def test_words_are_answered_with_the_lines_of_agents_and_nothing_is_added(
+    catalog: Loaded, words: str, line: str
+) -> None:
     model = ScriptedModel(replies=[need(what=words), AIMessage("I see.")])
     result = ask(catalog, model)
     assert line in result["calls"][0]["output"].splitlines()
@@ -103,7 +108,7 @@ def test_words_are_answered_with_the_lines_of_agents_and_nothing_is_added(catalo
         (["write_nite"], "There is no tool 'write_nite'; near: "),
     ],
 )
-def test_an_unknown_name_is_answered_with_near_ones(catalog: Any, names: list[str], said: str) -> None:
+def test_an_unknown_name_is_answered_with_near_ones(catalog: Loaded, names: list[str], said: str) -> None:
     told = told_of(catalog, need(*names))
     assert said in told.text
     assert "notebook/write_note" in told.text
@@ -125,20 +130,20 @@ def test_a_name_that_two_agents_have_is_answered_with_both() -> None:
     assert "There is no tool 'look'; near: one/look, other/look" in told.text
 
 
-def test_a_name_like_no_other_is_taken_as_words(catalog: Any) -> None:
+def test_a_name_like_no_other_is_taken_as_words(catalog: Loaded) -> None:
     told = told_of(catalog, need("umbrella_rain_advice"))
     assert "There is no tool 'umbrella_rain_advice'" in told.text
     assert "skywatch: city_weather" in told.text.splitlines()
 
 
-def test_known_names_are_added_although_others_are_unknown(catalog: Any) -> None:
+def test_known_names_are_added_although_others_are_unknown(catalog: Loaded) -> None:
     told = told_of(catalog, need("notebook/write_note", "notebook/write_notes"))
     assert told.status == "success"
     assert "notebook_write_note (agent notebook)" in told.text
     assert "There is no tool 'notebook/write_notes'" in told.text
 
 
-def test_the_name_of_an_agent_gives_its_tools_with_a_line_each_and_adds_nothing(catalog: Any) -> None:
+def test_the_name_of_an_agent_gives_its_tools_with_a_line_each_and_adds_nothing(catalog: Loaded) -> None:
     told = told_of(catalog, need("notebook"))
     assert told.text.splitlines() == [
         "notebook:",
@@ -148,12 +153,12 @@ def test_the_name_of_an_agent_gives_its_tools_with_a_line_each_and_adds_nothing(
     assert told.artifact == {"added": []}
 
 
-def test_a_tool_that_a_worker_has_is_named_as_it_calls_it(catalog: Any) -> None:
+def test_a_tool_that_a_worker_has_is_named_as_it_calls_it(catalog: Loaded) -> None:
     told = told_of(catalog, need("bank/exchange_rate"))
     assert told.text == "You have bank/exchange_rate already: call bank_exchange_rate"
 
 
-def test_a_skill_is_given_as_its_text(catalog: Any) -> None:
+def test_a_skill_is_given_as_its_text(catalog: Loaded) -> None:
     skill = Skill(name="diary", description="How to keep a diary.", text="Write one note a day.")
     loaded = load(catalog)
     with_skill = loaded.catalog.model_copy(update={"skills": (skill,)})
@@ -161,13 +166,13 @@ def test_a_skill_is_given_as_its_text(catalog: Any) -> None:
     assert told.text == "The skill 'diary':\nWrite one note a day."
 
 
-def test_a_tool_that_stays_out_of_reach_was_not_named(catalog: Any, shop: Any) -> None:
+def test_a_tool_that_stays_out_of_reach_was_not_named(catalog: Loaded, shop: FakeAgents) -> None:
     model = ScriptedModel(replies=[calls("notebook_write_note", text="x"), AIMessage("I could not.")])
     assert "notebook_write_note is not among the tools" in ask(catalog, model)["calls"][0]["error"]
     assert shop.called == []
 
 
-def test_requests_count_as_calls_and_have_no_other_limit(catalog: Any) -> None:
+def test_requests_count_as_calls_and_have_no_other_limit(catalog: Loaded) -> None:
     more = [need(what=f"writes a note {number}", call_id=str(number)) for number in range(4)]
     calls = ask(catalog, ScriptedModel(replies=[*more, AIMessage("Done.")]))["calls"]
     assert [bool(call["error"]) for call in calls] == [False] * 4
@@ -184,7 +189,7 @@ def test_requests_count_as_calls_and_have_no_other_limit(catalog: Any) -> None:
         ({"tools": {"a": 1}}, "tools: Input should be a valid list"),
     ],
 )
-def test_a_request_without_names_and_words_is_an_error(catalog: Any, given: Any, said: str) -> None:
+def test_a_request_without_names_and_words_is_an_error(catalog: Loaded, given: Any, said: str) -> None:
     told = told_of(catalog, need(**given))
     assert said in told.text
     assert told.status == "error"
@@ -198,7 +203,7 @@ def test_a_call_adds_no_more_than_its_limit_and_says_what_it_left() -> None:
     assert "Not added, because a call adds at most 15: giant/do_thing_1" in told.text
 
 
-def test_two_requests_for_one_tool_add_it_once(catalog: Any) -> None:
+def test_two_requests_for_one_tool_add_it_once(catalog: Loaded) -> None:
     twice = need("write_note", call_id="a")
     twice.tool_calls.append({**need("notebook/write_note", call_id="b").tool_calls[0]})
     model = ScriptedModel(replies=[twice, AIMessage("Done.")])
@@ -207,7 +212,7 @@ def test_two_requests_for_one_tool_add_it_once(catalog: Any) -> None:
     )
 
 
-def test_requests_are_streamed(catalog: Any) -> None:
+def test_requests_are_streamed(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[need("write_note", what="writes a note"), AIMessage("Done.")])
     app = create_supervisor(catalog, worker_model=model, settings=NARROW).compile()
     chunks: Any = app.stream({"messages": [HumanMessage(RATE)]}, stream_mode="custom", subgraphs=True)
@@ -218,7 +223,7 @@ def test_requests_are_streamed(catalog: Any) -> None:
 
 @pytest.mark.parametrize(("name", "blocking"), [("weather", True), ("notebook_write_note", False)])
 async def test_a_call_of_an_unknown_tool_is_told_which_there_are(
-    catalog: Any, shop: Any, *, name: str, blocking: bool
+    catalog: Loaded, shop: FakeAgents, *, name: str, blocking: bool
 ) -> None:
     @tool
     def mine() -> str:
@@ -235,7 +240,7 @@ async def test_a_call_of_an_unknown_tool_is_told_which_there_are(
     assert told.text == f"Error: {name} is not a valid tool, try one of [mine, need_tool, bank_exchange_rate]."
 
 
-def test_a_tool_of_other_middleware_is_not_unknown(catalog: Any, shop: Any) -> None:
+def test_a_tool_of_other_middleware_is_not_unknown(catalog: Loaded, shop: FakeAgents) -> None:
     class Other(AgentMiddleware):  # type: ignore[type-arg]
         def wrap_tool_call(self, request: Any, handler: Any) -> Any:
             return ToolMessage("called", tool_call_id=request.tool_call["id"], name="other")
@@ -256,7 +261,7 @@ def worker(catalog: Any, url: str, model: str = "claude-opus-4-5") -> None:
 
 
 @pytest.mark.parametrize("model", ["claude-3-haiku", "claude-opus-4-5", "claude-opus-5"])
-def test_a_tool_that_a_worker_asked_for_stands_behind_the_others(catalog: Any, shop: Any, model: str) -> None:
+def test_a_tool_that_a_worker_asked_for_stands_behind_the_others(catalog: Loaded, shop: FakeAgents, model: str) -> None:
     with anthropic(*ROUND) as (url, bodies, betas):
         worker(catalog, url, model)
     assert shop.called == ["write_note"]
@@ -272,7 +277,7 @@ CALLS = (
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-5.4", "a-model-of-somebody-else"])
-def test_so_it_does_with_openai(catalog: Any, shop: Any, model: str) -> None:
+def test_so_it_does_with_openai(catalog: Loaded, shop: FakeAgents, model: str) -> None:
     with openai(*CALLS, MESSAGE) as (url, bodies):
         app = create_supervisor(catalog, worker_model=gpt(url, model), settings=NARROW).compile()
         app.invoke({"messages": [HumanMessage(RATE)]})

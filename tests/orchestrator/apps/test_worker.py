@@ -14,8 +14,9 @@ from langgraph.types import Command
 from callsheet import Settings, create_supervisor
 from callsheet.agents.calls.review import flat
 from callsheet.agents.work.equipment import Equipment
-from callsheet.graphs import Catalog, Skill, SourceCatalog, load
+from callsheet.graphs import Catalog, Loaded, Skill, SourceCatalog, load
 from deciding_model import own_steps
+from fake_agents import FakeAgents
 from scripted_model import ScriptedModel, calls, planned
 from small import outside
 
@@ -29,7 +30,7 @@ def ask(app: Any, text: str) -> Any:
 
 
 @pytest.fixture
-def worked(catalog: Any) -> Any:
+def worked(catalog: Loaded) -> Any:
     """The state after a request whose worker gives these replies, and its model."""
 
     def run(*replies: Any, request: str = RATE, **settings: Any) -> tuple[Any, Any]:
@@ -73,14 +74,14 @@ def sent_to(sent: list[dict[str, Any]]) -> Any:
     return lambda **given: sent.append(given) or "one book"
 
 
-def test_a_worker_that_never_ends_is_stopped(shop: Any, worked: Any) -> None:
+def test_a_worker_that_never_ends_is_stopped(shop: FakeAgents, worked: Any) -> None:
     state, _ = worked(lambda told: calls("bank_exchange_rate", currency=f"USD{len(told)}"), max_turns=3, **ALONE)
     assert shop.called == ["exchange_rate"] * 3
     assert state["results"]["1"]["status"] == "failed"
     assert "3 turns" in state["results"]["1"]["error"]
 
 
-def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Any) -> None:
+def test_a_worker_that_hangs_is_stopped_and_the_others_go_on(catalog: Loaded) -> None:
     stopped = threading.Event()
 
     def reply(messages: Any) -> AIMessage:
@@ -134,7 +135,7 @@ def test_arguments_that_are_never_json_end_at_the_limit_of_turns(worked: Any) ->
     assert """are no JSON object: {"currency": """ in model.shown[1]["messages"][-1].text
 
 
-def test_a_model_that_stays_silent_after_a_change_says_what_it_has_called(shop: Any, worked: Any) -> None:
+def test_a_model_that_stays_silent_after_a_change_says_what_it_has_called(shop: FakeAgents, worked: Any) -> None:
     mute = [calls("notebook_write_note", text="milk"), AIMessage(""), AIMessage("")]
     state, _ = worked(*mute, request="write a note about milk", approval="never")
     assert shop.called == ["write_note"]
@@ -149,7 +150,7 @@ def with_skill(catalog: Any, skill: Skill = SKILL) -> Any:
     return load(catalog, SourceCatalog(skills=(skill,)))
 
 
-def test_the_worker_gets_the_text_of_a_skill(catalog: Any, shop: Any, worker: Any) -> None:
+def test_the_worker_gets_the_text_of_a_skill(catalog: Loaded, shop: FakeAgents, worker: ScriptedModel) -> None:
     skill = SKILL.model_copy(update={"tools": ("notebook/write_note",), "text": "Use\u200b it."})
     app = create_supervisor(with_skill(load(catalog), skill), worker_model=worker, settings=Settings(agents=1, tools=2))
     state = ask(app.compile(), RATE)
@@ -172,13 +173,13 @@ def test_the_worker_gets_the_text_of_a_skill(catalog: Any, shop: Any, worker: An
         (50, "A" * 100_000, f"{'A' * 400}\n[cut: 400 of 100,000 characters are shown]"),
     ],
 )
-def test_its_text_has_a_budget(catalog: Any, worker: Any, tokens: int, text: str, shown: str) -> None:
+def test_its_text_has_a_budget(catalog: Loaded, worker: ScriptedModel, tokens: int, text: str, shown: str) -> None:
     settings, skill = Settings(agents=1, tools=1, skill_tokens=tokens), SKILL.model_copy(update={"text": text})
     ask(create_supervisor(with_skill(catalog, skill), worker_model=worker, settings=settings).compile(), RATE)
     assert worker.shown[0]["messages"][-1].text.partition("not there.\n")[2].partition("\n\nNow: ")[0] == shown
 
 
-def test_without_a_model_a_skill_is_not_used(catalog: Any, shop: Any) -> None:
+def test_without_a_model_a_skill_is_not_used(catalog: Loaded, shop: FakeAgents) -> None:
     state = ask(create_supervisor(with_skill(catalog)).compile(), RATE)
     assert list(state["selections"]["1"]["skills"]) == []
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from commands import run
-
-Cli = Callable[..., tuple[int, str, str]]
+from commands import Cli, run
 
 
 @pytest.fixture

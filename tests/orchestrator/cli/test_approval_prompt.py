@@ -64,7 +64,9 @@ def say(monkeypatch: pytest.MonkeyPatch) -> Say:
         (["q"], {}),
     ],
 )
-def test_calls_of_one_tool_are_one_question(say: Say, capsys: Any, lines: list[str], answers: Any) -> None:
+def test_calls_of_one_tool_are_one_question(
+    say: Say, capsys: pytest.CaptureFixture[str], lines: list[str], answers: Any
+) -> None:
     left = say(*lines)
     assert ask_person(files("a.tmp", "b.tmp", "c.tmp")) == answers
     assert list(left) == []
@@ -72,7 +74,7 @@ def test_calls_of_one_tool_are_one_question(say: Say, capsys: Any, lines: list[s
     assert capsys.readouterr().err.startswith(f"\n3 calls of files/delete_file:\n{calls}{WHY}\n")
 
 
-def test_calls_of_other_tools_and_other_questions_stay_separate(say: Say, capsys: Any) -> None:
+def test_calls_of_other_tools_and_other_questions_stay_separate(say: Say, capsys: pytest.CaptureFixture[str]) -> None:
     unknown = waits(5, {"path": "e"}, type="unknown_outcome")
     again = waits(6, {"path": "f"}, problem="the approval is too old")
     left = say("y", "a", "d", "", "q")
@@ -105,14 +107,14 @@ def test_only_what_is_offered_can_be_chosen(monkeypatch: pytest.MonkeyPatch) -> 
     ask_person([waits(4, {}, tool="a/b", always=True, **few)])
     ask_person([waits(5, {}, **few), waits(6, {"x": 1}, **few)])
     assert shown == [
-        "y=yes, n=no, e=edit, r=respond, q=ask later",
-        "y=yes, n=no, q=ask later",
-        "y=yes, t=always for this tool, n=no, q=ask later",
-        "a=all, e=each, n=none, q=ask later",
+        "y=yes, n=no, e=edit, r=respond, q=later",
+        "y=yes, n=no, q=later",
+        "y=yes, t=always for this tool, n=no, q=later",
+        "a=all, e=each, n=none, q=later",
     ]
 
 
-def test_no_call_of_many_and_no_argument_is_hidden(say: Say, capsys: Any) -> None:
+def test_no_call_of_many_and_no_argument_is_hidden(say: Say, capsys: pytest.CaptureFixture[str]) -> None:
     say("q")
     odd = [{}, {"to": "bob\u202e", "text": "one\ntwo"}, {"path": 'a", "b'}]
     names = [f"/data/{n}.tmp" for n in range(700)]
@@ -127,7 +129,7 @@ def test_no_call_of_many_and_no_argument_is_hidden(say: Say, capsys: Any) -> Non
     assert lines[3:703] == [f'  step {n}: {{"path": "{name}"}}' for n, name in enumerate(names, 4)]
 
 
-def test_what_is_left_out_of_a_long_text_is_said(say: Say, capsys: Any) -> None:
+def test_what_is_left_out_of_a_long_text_is_said(say: Say, capsys: pytest.CaptureFixture[str]) -> None:
     say("q")
     ask_person([waits(n, {"text": str(n) * 5_000, "bcc": f"eve{n}@evil.example"}) for n in (1, 2)])
     said = capsys.readouterr().err
@@ -158,3 +160,25 @@ def test_calls_of_one_program_are_one_answer_with_a_decision_on_each(say: Say, l
     given = [(one["type"], one["hash"]) for one in answers.get("p", {}).get("decisions", [])]
     assert given == [(kind, f"h{number}") for number, kind in enumerate(kinds or (), 1)]
     assert list(left) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        (["a"], yes(1, always=True)),
+        (["always"], yes(1, always=True)),
+        (["YES"], yes(1)),
+        (["e x", "what?", "", "no", ""], no(1)),
+        (["la"], None),
+    ],
+)
+def test_a_choice_is_a_letter_a_word_or_the_beginning_of_one_word(say: Say, typed: list[str], answer: Any) -> None:
+    left = say(*typed)
+    assert ask_person(files("a.txt")) == ({} if answer is None else {"i1": answer})
+    assert list(left) == []
+
+
+def test_a_word_that_may_mean_two_choices_is_asked_again(say: Say, capsys: pytest.CaptureFixture[str]) -> None:
+    say("it", "q")
+    ask_person([waits(1, {}, type="unknown_outcome")])
+    assert "'it' is none of: d=it was done, n=it was not, send it again, g=give up" in capsys.readouterr().err

@@ -24,7 +24,7 @@ from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from callsheet.orchestrator.server.gateway.serving import one_client
 from callsheet.retrievers.documents.document_index import Library
 from callsheet.retrievers.documents.document_reading import overview_of
-from scripted_model import unlabelled
+from scripted_model import ScriptedModel, calls, unlabelled
 
 HANDBOOK = {
     "leave.md": "# Leave\n\nEvery employee has 25 days of paid leave a year. Anna Berg signs requests for leave.\n",
@@ -194,23 +194,23 @@ async def test_a_tool_call_outside_of_a_graph_has_no_lower_limit_of_loops(tmp_pa
 
 
 @pytest.fixture
-def reader(scripted: Any, say: Any) -> Any:
+def reader() -> Any:
     """A model that is worker and reader; each of its messages costs 11 tokens."""
 
     def reply(messages: Sequence[BaseMessage]) -> AIMessage:
         last = messages[-1]
         if isinstance(messages[0], SystemMessage) and messages[0].text == READER:
             read = isinstance(last, ToolMessage)
-            said = AIMessage(ANSWER) if read else say["calls"]("chunk_read", chunk_ids=["leave.md#1"])
+            said = AIMessage(ANSWER) if read else calls("chunk_read", chunk_ids=["leave.md#1"])
         elif isinstance(last, ToolMessage):
             said = AIMessage(f"The handbook says: {unlabelled(last)}")
         else:
-            said = say["calls"]("handbook_search_documents", question=QUESTION)
+            said = calls("handbook_search_documents", question=QUESTION)
         said.usage_metadata = {"input_tokens": 10, "output_tokens": 1, "total_tokens": 11}
         said.response_metadata = {"model_name": "reader-1"}
         return said
 
-    return scripted(replies=[reply])
+    return ScriptedModel(replies=[reply])
 
 
 @pytest.fixture
@@ -264,12 +264,15 @@ async def test_outside_of_a_step_it_is_as_configured(catalog: Path, named: str, 
 
 @pytest.mark.parametrize(("said", "status"), [("The documents do not say it.", "success"), ("", "error")])
 async def test_a_model_that_finds_nothing_gives_a_result_and_one_that_says_nothing_an_error(
-    catalog: Path, tmp_path: Path, scripted: Any, say: Any, said: str, status: str
+    catalog: Path,
+    tmp_path: Path,
+    said: str,
+    status: str,
 ) -> None:
     about, library = overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:")
     tool = document_tool("handbook", about, library).model_copy(update={"handle_tool_error": True})
     call = {"type": "tool_call", "name": tool.name, "args": {"question": "Who is the treasurer?"}, "id": "1"}
-    model = scripted(replies=[say["calls"]("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(said)])
+    model = ScriptedModel(replies=[calls("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(said)])
     with within(TOOL_MODEL, ToolModel(model)):
         message = await tool.ainvoke(call)
     assert (message.status, message.text.startswith(said or "The model gave no answer.")) == (status, True)

@@ -28,6 +28,7 @@ from callsheet.orchestrator.server.runs.visible_events import VisibleEvents
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import client_of, explorer, served
 from explored_page import shown
+from fake_agents import FakeAgents
 from kept_runs import ASKING, ENDED, PICKED, RESULT, REVISED, USAGE, USED, WORKED, Kept, moment, with_values
 from page_runs import drawn_runs
 from scripted_model import ScriptedModel, planned
@@ -224,7 +225,9 @@ class Shop:
 RATE = "Look up the exchange rate of the currency 'USD' in euro."
 
 
-async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
+async def test_the_threads_of_the_command_line_are_shown(
+    shop: FakeAgents, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     page = Shop(shop, monkeypatch, tmp_path, settings=Settings(approval="never"))
     with page.threads.locked("rates"):
         given = {"messages": [{"role": "user", "content": RATE}]}
@@ -242,7 +245,9 @@ async def test_the_threads_of_the_command_line_are_shown(shop: Any, monkeypatch:
     assert "broken.sqlite" in page.client.get("/callsheet/api/run", params={"id": "broken"}).json()["error"]
 
 
-async def test_a_question_of_the_command_line_waits_in_the_page(shop: Any, monkeypatch: Any, tmp_path: Path) -> None:
+async def test_a_question_of_the_command_line_waits_in_the_page(
+    shop: FakeAgents, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     page = Shop(shop, monkeypatch, tmp_path, settings=Settings(approval="always"))
     await page.events(RATE)
     assert [thread["status"] for thread in page.client.get("/callsheet/api/runs").json()] == ["waiting"]
@@ -253,7 +258,7 @@ async def test_a_question_of_the_command_line_waits_in_the_page(shop: Any, monke
 
 
 @pytest.fixture
-def weather(shop: Any, worker: Any, monkeypatch: Any, tmp_path: Path) -> Shop:
+def weather(shop: FakeAgents, worker: ScriptedModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shop:
     """A supervisor with models, which plans two steps and writes the answer word by word."""
     plan = planned(("a", "tell the weather of Oslo", []), ("b", "look up the rate of USD", ["a"]))
     models: dict[str, Any] = {
@@ -291,7 +296,7 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(we
 
 
 async def test_the_page_shows_of_a_run_what_the_command_line_prints(
-    weather: Shop, shop: Any, capsys: pytest.CaptureFixture[str]
+    weather: Shop, shop: FakeAgents, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shop.broken.add("exchange_rate")
     events = await weather.events("the weather, and then the rate")

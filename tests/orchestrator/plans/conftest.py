@@ -1,26 +1,26 @@
-"""A desk of tools, and supervisors over it."""
+"""The office of the fake agents, and supervisors over it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from conversation import Conversation, Conversations
 from deciding_model import DecidingModel
-from desk import Desk, Office
+from fake_agents import OFFICE, FakeAgents
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def office() -> FakeAgents:
+    return FakeAgents(*OFFICE)
 
 
 @pytest.fixture
-def office(desk: Desk) -> Callable[..., Office]:
+def conversation(office: FakeAgents) -> Conversations:
     """Makes a supervisor with a model (its functions by role) and settings."""
 
-    def made(model: DecidingModel | None = None, **settings: Any) -> Office:
-        return Office(desk, model, **settings)
+    def made(model: DecidingModel | None = None, **settings: Any) -> Conversation:
+        return Conversation(office.agents(), model=model, settings=settings)
 
     return made

@@ -11,8 +11,10 @@ import pytest
 from langgraph.types import Command
 
 from callsheet.agents.calls.review import decision_on
+from conversation import Conversation, Conversations
 from deciding_model import DecidingModel
-from desk import SUM, Office, steps, sums, worker
+from fake_agents import FakeAgents
+from office_plans import SUM, steps, sums, worker
 
 BROKEN = "the post is out of order"
 NEWEST = "Read the newest file in notes"
@@ -35,17 +37,19 @@ def model() -> DecidingModel:
     )
 
 
-def test_a_step_is_added_when_its_input_is_known(office: Any, desk: Any, model: DecidingModel) -> None:
-    run = office(model)
+def test_a_step_is_added_when_its_input_is_known(
+    conversation: Conversations, office: FakeAgents, model: DecidingModel
+) -> None:
+    run = conversation(model)
     state = run.ask(NEWEST)
-    assert desk.calls == [("list_files", {"folder": "notes"}), ("read_file", {"path": "june.txt"})]
+    assert office.calls == [("list_files", {"folder": "notes"}), ("read_file", {"path": "june.txt"})]
     assert "rent 720" in state["messages"][-1].text
     assert [(r["wave"], r["added"], r["reason"]) for r in state["revisions"]] == [(1, ["2"], "june.txt is the newest")]
     assert [event["added"] for event in run.revisions()] == [["2"]]
 
 
 def asked(
-    office: Any,
+    conversation: Any,
     request: str,
     plan: Any,
     *,
@@ -56,11 +60,11 @@ def asked(
 ) -> tuple[Any, DecidingModel]:
     """The state after a request with this plan and these revisions, and the model with what it was told."""
     model = DecidingModel(plan=lambda _: {"steps": plan, "open": opened}, revise=revise, work=work)
-    return office(model, **settings).ask(request), model
+    return conversation(model, **settings).ask(request), model
 
 
-def test_a_worker_that_asks_for_another_plan_gets_one(office: Any, desk: Any) -> None:
-    desk.broken = {"send_letter"}
+def test_a_worker_that_asks_for_another_plan_gets_one(conversation: Conversations, office: FakeAgents) -> None:
+    office.broken = {"send_letter"}
 
     def work(text: str) -> Any:
         return worker(text) if "wire" in text else ("finish", {"status": "need_plan", "answer": BROKEN})
@@ -69,62 +73,62 @@ def test_a_worker_that_asks_for_another_plan_gets_one(office: Any, desk: Any) ->
         assert BROKEN in told
         return {"steps": [{"id": "2", "text": "wire hello"}], "drop": ["1"], "reason": "the post is out of order"}
 
-    state, _ = asked(office, "post hello to Ann", steps("post hello"), revise=revise, work=work)
-    assert desk.names() == ["send_telegram"]
+    state, _ = asked(conversation, "post hello to Ann", steps("post hello"), revise=revise, work=work)
+    assert office.called == ["send_telegram"]
     assert [step["id"] for step in state["plan"]["steps"]] == ["2"]
     assert state["results"]["2"]["status"] == "done"
     assert state["revisions"][0]["dropped"] == ["1"]
 
 
-def test_a_failure_that_is_only_dropped_stays(office: Any, desk: Any) -> None:
-    desk.broken = {"send_letter"}
+def test_a_failure_that_is_only_dropped_stays(conversation: Conversations, office: FakeAgents) -> None:
+    office.broken = {"send_letter"}
     revise = {"drop": ["1"], "done": True}
-    state, _ = asked(office, "post hello to Ann", steps("post hello"), revise=lambda _: revise, opened=True)
+    state, _ = asked(conversation, "post hello to Ann", steps("post hello"), revise=lambda _: revise, opened=True)
     assert [(i, r["status"]) for i, r in state["results"].items()] == [("1", "failed")]
 
 
-def test_a_branch_that_is_not_taken_is_dropped(office: Any, desk: Any) -> None:
+def test_a_branch_that_is_not_taken_is_dropped(conversation: Conversations, office: FakeAgents) -> None:
     plan = [*steps("list notes"), {"id": "2", "text": "write nothing there", "depends_on": ["1"]},
             {"id": "3", "text": "write some there", "depends_on": ["1"]}]  # fmt: skip
     revise = {"drop": ["2"], "open": False, "reason": "there are files"}
     request = "If notes is empty write nothing there, otherwise write some there"
-    state, _ = asked(office, request, plan, revise=lambda _: revise, opened=True)
-    assert desk.calls[1:] == [("write_row", {"text": "some there"})]
+    state, _ = asked(conversation, request, plan, revise=lambda _: revise, opened=True)
+    assert office.calls[1:] == [("write_row", {"text": "some there"})]
     assert state["revisions"][0]["dropped"] == ["2"]
     assert state["revisions"][0]["texts"] == {"2": "write nothing there"}
 
 
-def test_a_run_ends_early(office: Any, desk: Any) -> None:
+def test_a_run_ends_early(conversation: Conversations, office: FakeAgents) -> None:
     plan = [*steps("list attic"), {"id": "2", "text": "write a row", "depends_on": ["1"]}]
     revise = {"done": True, "reason": "no files"}
-    state, _ = asked(office, "Write a row if attic has files", plan, revise=lambda _: revise, opened=True)
-    assert desk.names() == ["list_files"]
+    state, _ = asked(conversation, "Write a row if attic has files", plan, revise=lambda _: revise, opened=True)
+    assert office.called == ["list_files"]
     assert state["revisions"][0]["dropped"] == ["2"]
 
 
-def test_one_step_an_item(office: Any, desk: Any) -> None:
+def test_one_step_an_item(conversation: Conversations, office: FakeAgents) -> None:
     plan = [*MAPPED, {"id": "3", "text": "write the sum", "depends_on": ["2"]}]
-    state, model = asked(office, "list notes, read each file and write the sum", plan)
-    assert desk.names()[:4] == ["list_files", "read_file", "read_file", "read_file"]
-    assert {args["path"] for name, args in desk.calls if name == "read_file"} == {"may.txt", "june.txt", "april.txt"}
+    state, model = asked(conversation, "list notes, read each file and write the sum", plan)
+    assert office.called[:4] == ["list_files", "read_file", "read_file", "read_file"]
+    assert {args["path"] for name, args in office.calls if name == "read_file"} == {"may.txt", "june.txt", "april.txt"}
     assert list(state["results"]) == ["1", "2.1", "2.2", "2.3", "3"]
     assert state["results"]["3"]["depends_on"] == ["2.1", "2.2", "2.3"]
     assert state["revisions"][0]["reason"] == "step 2 is done once for each of 3 items of step 1"
     assert model.told("reviser") == []
 
 
-def test_one_item_that_fails_loses_none_of_the_others(office: Any, desk: Any) -> None:
+def test_one_item_that_fails_loses_none_of_the_others(conversation: Conversations, office: FakeAgents) -> None:
     def work(text: str) -> Any:
         return ("read_file", {"path": "gone.txt"}) if "june" in text else worker(text)
 
-    state, _ = asked(office, "list notes and read each file", MAPPED, work=work)
+    state, _ = asked(conversation, "list notes and read each file", MAPPED, work=work)
     status = {name: result["status"] for name, result in state["results"].items()}
     assert status == {"1": "done", "2.1": "done", "2.2": "failed", "2.3": "done"}
 
 
-def test_too_many_items_are_refused_with_their_number(office: Any, desk: Any) -> None:
-    state, _ = asked(office, "list notes and read each file", MAPPED, max_items=2)
-    assert desk.names() == ["list_files"]
+def test_too_many_items_are_refused_with_their_number(conversation: Conversations, office: FakeAgents) -> None:
+    state, _ = asked(conversation, "list notes and read each file", MAPPED, max_items=2)
+    assert office.called == ["list_files"]
     assert "would be done for 3 items, at most 2 are allowed" in state["results"]["2"]["error"]
 
 
@@ -144,11 +148,11 @@ def greedy(told: str) -> dict[str, Any]:
     ],
 )
 def test_a_reviser_that_always_asks_for_more_is_stopped(
-    office: Any, desk: Any, bound: Any, words: str, calls: int
+    conversation: Conversations, office: FakeAgents, bound: Any, words: str, calls: int
 ) -> None:
     request = "write rows until it is enough"
-    state, _ = asked(office, request, steps("write row 1"), revise=greedy, opened=True, **bound)
-    assert len(desk.calls) == calls
+    state, _ = asked(conversation, request, steps("write row 1"), revise=greedy, opened=True, **bound)
+    assert len(office.calls) == calls
     said = [state["plan"]["incomplete"], *(result["error"] for result in state["results"].values())]
     assert any(words in text for text in said)
     assert words in state["messages"][-1].text
@@ -160,25 +164,27 @@ def test_a_reviser_that_always_asks_for_more_is_stopped(
         ({"id": "7", "text": "List notes."}, "step 7 repeats step 1"),
     ],
 )
-def test_a_revision_that_cannot_be_used_is_refused(office: Any, desk: Any, step: Any, why: str) -> None:
-    state, model = asked(office, NEWEST, steps("list notes"), revise=lambda _: {"steps": [step]}, opened=True)
-    assert desk.names() == ["list_files"]
+def test_a_revision_that_cannot_be_used_is_refused(
+    conversation: Conversations, office: FakeAgents, step: Any, why: str
+) -> None:
+    state, model = asked(conversation, NEWEST, steps("list notes"), revise=lambda _: {"steps": [step]}, opened=True)
+    assert office.called == ["list_files"]
     assert state["revisions"][0]["refused"] is True
     assert why in state["plan"]["incomplete"]
     assert "Give a corrected one" in model.told("reviser")[1]
 
 
-def test_a_reviser_that_does_not_answer_leaves_the_plan(office: Any, desk: Any) -> None:
+def test_a_reviser_that_does_not_answer_leaves_the_plan(conversation: Conversations, office: FakeAgents) -> None:
     def dead(_: str) -> Any:
         raise ConnectionError("no route to the provider")
 
     plan = [*steps("list notes"), {"id": "2", "text": "write a row", "depends_on": ["1"]}]
-    state, _ = asked(office, "list notes and write a row", plan, revise=dead, opened=True)
-    assert desk.names() == ["list_files", "write_row"]
+    state, _ = asked(conversation, "list notes and write a row", plan, revise=dead, opened=True)
+    assert office.called == ["list_files", "write_row"]
     assert "no route to the provider" in state["messages"][-1].text
 
 
-def test_bad_drafts_do_no_harm(office: Any, desk: Any) -> None:
+def test_bad_drafts_do_no_harm(conversation: Conversations, office: FakeAgents) -> None:
     wrong: list[Callable[[str], Any]] = [
         lambda _: {"steps": [{"id": "1", "text": "", "for_each": "9"}]},
         lambda _: {"steps": [{"id": "1", "text": "read x", "for_each": "1"}]},
@@ -186,64 +192,66 @@ def test_bad_drafts_do_no_harm(office: Any, desk: Any) -> None:
         lambda _: {},
     ]
     for plan in wrong:
-        state = office(DecidingModel(plan=plan, work=lambda _: "I cannot")).ask("list notes and read")
+        state = conversation(DecidingModel(plan=plan, work=lambda _: "I cannot")).ask("list notes and read")
         assert state["messages"][-1].text
-        assert desk.calls == []
+        assert office.calls == []
 
 
-def test_items_of_items(office: Any, desk: Any) -> None:
+def test_items_of_items(conversation: Conversations, office: FakeAgents) -> None:
     plan = [*MAPPED, {"id": "3", "text": "write {item}", "for_each": "2"}]
     request = "list notes, read each file and write a row for each line"
-    state, _ = asked(office, request, plan)
-    assert {args["text"] for name, args in desk.calls if name == "write_row"} == {"rent 700", "rent 720", "(empty)"}
+    state, _ = asked(conversation, request, plan)
+    assert {args["text"] for name, args in office.calls if name == "write_row"} == {"rent 700", "rent 720", "(empty)"}
     assert list(state["results"])[4:] == ["3.1", "3.2", "3.3"]
 
 
-def test_a_mapped_step_that_is_asked_for_again_is_refused(office: Any, desk: Any) -> None:
+def test_a_mapped_step_that_is_asked_for_again_is_refused(conversation: Conversations, office: FakeAgents) -> None:
     revise = {"steps": [READ]}
-    state, _ = asked(office, "list notes and read each file", MAPPED, revise=lambda _: revise, opened=True)
-    assert desk.names().count("read_file") == 3
+    state, _ = asked(conversation, "list notes and read each file", MAPPED, revise=lambda _: revise, opened=True)
+    assert office.called.count("read_file") == 3
     assert "repeats step 2.1" in state["plan"]["incomplete"]
 
 
-def test_a_mapped_step_without_its_list_is_not_run(office: Any, desk: Any) -> None:
-    desk.broken = {"list_files"}
+def test_a_mapped_step_without_its_list_is_not_run(conversation: Conversations, office: FakeAgents) -> None:
+    office.broken = {"list_files"}
     plan = [*steps("list notes", "write hello"), {**READ, "id": "3", "depends_on": ["1", "2"]}]
-    state, _ = asked(office, "list notes, write hello and read each file", plan)
-    assert sorted(desk.names()) == ["list_files", "write_row"]
+    state, _ = asked(conversation, "list notes, write hello and read each file", plan)
+    assert sorted(office.called) == ["list_files", "write_row"]
     assert state["results"]["3"]["status"] == "skipped"
     assert "the step with its items was not done (step 1)" in state["results"]["3"]["error"]
 
 
 @pytest.mark.parametrize("late", [[], ["4", "5"]])
-def test_a_step_for_each_of_no_items_has_no_items(office: Any, desk: Any, late: list[str]) -> None:
+def test_a_step_for_each_of_no_items_has_no_items(
+    conversation: Conversations, office: FakeAgents, late: list[str]
+) -> None:
     plan = [{"id": "3", "text": "write {item}", "for_each": "2", "depends_on": ["2", *late]}, READ,
             *steps("list attic"), {"id": "4", "text": "read may.txt"},
             {"id": "5", "text": "read june.txt", "depends_on": ["4"]}]  # fmt: skip
     request = "list attic, read each file and write a row for each, then read two"
-    state, _ = asked(office, request, plan)
-    assert sorted(desk.names()) == ["list_files", "read_file", "read_file"]
+    state, _ = asked(conversation, request, plan)
+    assert sorted(office.called) == ["list_files", "read_file", "read_file"]
     assert {name: state["results"][name]["result"] for name in "23"} == dict.fromkeys("23", "There are no items.")
 
 
-def test_approval_inside_mapped_steps(desk: Any) -> None:
+def test_approval_inside_mapped_steps(office: FakeAgents) -> None:
     plan = [*steps("list notes"), {"id": "2", "text": "write {item}", "for_each": "1.files[*].name"}]
-    desk.approval = "always"
-    run = Office(desk, DecidingModel(plan=lambda _: {"steps": plan}, work=worker))
+    office.approval = "always"
+    run = Conversation(office.agents(), model=DecidingModel(plan=lambda _: {"steps": plan}, work=worker))
     run.ask(Command(resume={q.id: {"type": "approve"} for q in run.ask("list notes and write each")["waiting"]}))
     waiting = run.app.get_state(run.config).interrupts
     assert sorted(question.value["step_id"] for question in waiting) == ["2.1", "2.2", "2.3"]
     answers = {q.id: {"type": "reject" if q.value["step_id"] == "2.2" else "approve"} for q in waiting}
     state = run.ask(Command(resume=answers))
-    assert desk.names() == ["list_files", "write_row", "write_row"]
+    assert office.called == ["list_files", "write_row", "write_row"]
     assert {i: r["status"] for i, r in state["results"].items()} | {"2.2": ""} == {
         "1": "done", "2.1": "done", "2.2": "", "2.3": "done"
     }  # fmt: skip
     assert state["results"]["2.2"]["status"] != "done"
 
 
-def test_two_threads_at_once(desk: Any) -> None:
-    run = Office(desk, sums())
+def test_two_threads_at_once(office: FakeAgents) -> None:
+    run = Conversation(office.agents(), model=sums())
 
     def one(thread: str) -> Any:
         config = {"configurable": {"thread_id": thread}}
@@ -253,18 +261,18 @@ def test_two_threads_at_once(desk: Any) -> None:
     with ThreadPoolExecutor(2) as pool:
         states = list(pool.map(one, ["a", "b"]))
     assert [list(state["results"]) for state in states] == [["1", "2.1", "2.2", "2.3", "9"]] * 2
-    assert sorted(desk.names()) == sorted(["list_files", *["read_file"] * 3, "write_row"] * 2)
+    assert sorted(office.called) == sorted(["list_files", *["read_file"] * 3, "write_row"] * 2)
 
 
-async def test_a_cancelled_run_of_mapped_steps_is_taken_up(desk: Any) -> None:
-    run = Office(desk, sums())
+async def test_a_cancelled_run_of_mapped_steps_is_taken_up(office: FakeAgents) -> None:
+    run = Conversation(office.agents(), model=sums())
     given = {"messages": [{"role": "user", "content": SUM}]}
 
     async def go(given: Any) -> Any:
         return await run.app.ainvoke(given, run.config, durability="sync")
 
     task = asyncio.create_task(go(given))
-    while "read_file" not in desk.names():
+    while "read_file" not in office.called:
         await asyncio.sleep(0)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -274,5 +282,5 @@ async def test_a_cancelled_run_of_mapped_steps_is_taken_up(desk: Any) -> None:
     assert {question.value["type"] for question in waiting} == {"unknown_outcome"}
     state = await go(Command(resume={question.id: decision_on("edit", question.value) for question in waiting}))
     assert {result["status"] for result in state["results"].values()} == {"done"}
-    assert desk.names().count("write_row") == 1
-    assert desk.names().count("list_files") == 1
+    assert office.called.count("write_row") == 1
+    assert office.called.count("list_files") == 1

@@ -18,15 +18,17 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from callsheet.agents.calls.review import decision_on, flat
-from desk import SUM, Desk, LoggedDesk, Office, sums
+from conversation import Conversation
+from fake_agents import OFFICE, FakeAgents
 from forked import run_forked
 from fuzzing import is_long
+from office_plans import SUM, sums
 
 TESTS = Path(__file__).parents[2]
 CALLS = Counter(list_files=1, read_file=3, write_row=1)
 PHASES = [("Nodes", name, 1) for name in ("request", "plan", "answer")]
 PHASES += [("Nodes", name, at) for name in ("dispatch", "revise") for at in (1, 2, 3)]
-PHASES += [(*part, at) for part in (("StepNodes", "work"), ("Desk", "_done")) for at in (1, 3, 5)]
+PHASES += [(*part, at) for part in (("StepNodes", "work"), ("FakeAgents", "_done")) for at in (1, 3, 5)]
 PHASES += [("StepNodes", "retrieve", 3)]
 KILLED = [(*phase, after) for phase in PHASES for after in ((False, True) if is_long() else (True,))]
 """After a phase, before it is in a checkpoint; in the long run also before it."""
@@ -37,7 +39,7 @@ from pathlib import Path
 sys.path[:0] = {support!r}
 from callsheet.orchestrator.nodes import Nodes
 from callsheet.orchestrator.step import StepNodes
-from desk import Desk
+from fake_agents import FakeAgents
 from test_killed import asked, killed_at
 
 asyncio.run(asked(Path({folder!r}, "whole")))  # what is imported on the way is there for all
@@ -82,7 +84,7 @@ async def run(folder: Path, given: Any) -> tuple[dict[str, Any], list[Any]]:
     config: Any = {"configurable": {"thread_id": "1"}}
     home = patch.dict(os.environ, {"CALLSHEET_HOME": str(folder / "home")})
     async with AsyncSqliteSaver.from_conn_string(str(folder / "threads.sqlite")) as saver:
-        app = Office(LoggedDesk(folder / "calls.log"), sums(), saver=saver).app
+        app = Conversation(FakeAgents(*OFFICE, log=folder / "calls.log").agents(), model=sums(), saver=saver).app
         with home:
             await app.ainvoke(given, config, durability="sync")
         state = await app.aget_state(config)
@@ -117,22 +119,22 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 async def test_what_was_killed_goes_on(killed: Path, number: int) -> None:
     folder = killed / f"{number}"
-    desk = LoggedDesk(folder / "calls.log")
+    office = FakeAgents(*OFFICE, log=folder / "calls.log")
     state, waiting = await run(folder, None)
     while waiting:  # of a call that was under way; somebody has looked whether it took effect
         assert {question.value["type"] for question in waiting} == {"unknown_outcome"}
-        verdicts = {question.id: verdict(desk, question.value) for question in waiting}
+        verdicts = {question.id: verdict(office, question.value) for question in waiting}
         state, waiting = await run(folder, Command(resume=verdicts))
-    assert Counter(name for name, _ in desk.made()) == CALLS
+    assert Counter(name for name, _ in office.logged()) == CALLS
     assert [r["reason"] for r in state["revisions"]][1:] == ["a row is due"]
     assert {result["status"] for result in state["results"].values()} == {"done"}
     assert "written: 1420" in state["messages"][-1].text
 
 
-def verdict(desk: LoggedDesk, asked: Any) -> dict[str, Any]:
+def verdict(office: FakeAgents, asked: Any) -> dict[str, Any]:
     """What somebody says who has looked into the log."""
     name, args = asked["tool"].rpartition("/")[2], flat(asked)["args"]
-    if [name, args] not in desk.made():
+    if [name, args] not in office.logged():
         return decision_on("edit", asked)
-    tools = {tool.name: tool for tools in Desk().agents().values() for tool in tools}
+    tools = {tool.name: tool for tools in FakeAgents(*OFFICE).agents().values() for tool in tools}
     return decision_on("respond", asked, message=tools[name].invoke(args))

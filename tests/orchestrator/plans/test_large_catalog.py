@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from callsheet.agents.planning.planner import PlanDraft
 from callsheet.graphs import Agent, Catalog, Tool, load
 from callsheet.retrievers import SelectSettings
 from callsheet.retrievers.roster import count_tokens
+from scripted_model import ScriptedModel, calls
 
 MOST = 8_000
 VERBS = "get find create update delete analyze calculate check send schedule".split()
@@ -59,12 +59,10 @@ def prompt_tokens(messages: list[BaseMessage]) -> int:
 
 
 @pytest.mark.parametrize("name", ["made up", "Seal-Tools"])
-def test_the_prompt_of_the_planner_stays_under_eight_thousand_tokens(
-    name: str, scripted: Any, say: dict[str, Callable[..., Any]], request: pytest.FixtureRequest
-) -> None:
+def test_the_prompt_of_the_planner_stays_under_eight_thousand_tokens(name: str, request: pytest.FixtureRequest) -> None:
     catalog = made_up() if name == "made up" else sealtools(request.getfixturevalue("shared"))
     assert len(catalog.tools) >= 3_000
-    model = scripted(replies=[say["calls"]("PlanDraft", answer="Hello.")])
+    model = ScriptedModel(replies=[calls("PlanDraft", answer="Hello.")])
     embeddings, settings = DeterministicFakeEmbedding(size=8), SelectSettings(proposed=False)
     retriever = AgentGraphRetriever.from_catalog(catalog, index=":memory:", embeddings=embeddings, settings=settings)
     app: Any = create_supervisor(catalog, planner_model=model, retriever=retriever).compile()

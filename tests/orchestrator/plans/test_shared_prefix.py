@@ -11,7 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage, convert_to_openai_me
 from langchain_core.outputs import ChatResult
 from pydantic import Field
 
-from desk import FILES, Desk, Office
+from conversation import Conversation
+from fake_agents import FILES, OFFICE, FakeAgents
 from scripted_model import ScriptedModel, calls
 
 REQUEST = "read may.txt and the file of june"
@@ -39,7 +40,7 @@ def with_own_ids(reply: AIMessage, number: int) -> AIMessage:
 def bodies(*replies: AIMessage, **settings: Any) -> list[dict[str, list[str]]]:
     """The requests of a run whose model gives these replies."""
     model: Any = Recording(replies=[with_own_ids(reply, number) for number, reply in enumerate(replies)])
-    state = Office(Desk(), model, **settings).ask(REQUEST)
+    state = Conversation(FakeAgents(*OFFICE).agents(), model=model, settings=settings).ask(REQUEST)
     assert [result["status"] for result in state["results"].values()] == ["done"] * len(state["results"])
     return list(model.bodies)
 

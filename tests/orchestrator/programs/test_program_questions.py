@@ -15,7 +15,8 @@ from callsheet.agents import Assurance
 from callsheet.agents.calls.review import decision_on, each_call, flat
 from callsheet.agents.registry import tool_registry
 from callsheet.graphs import Tool
-from scripted_model import ended
+from fake_agents import FakeAgents
+from scripted_model import ScriptedModel, calls, ended
 
 RATE = "look up the rate of USD"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -29,12 +30,12 @@ TWO = "first = bank_exchange_rate(currency='USD')\nsecond = bank_exchange_rate(c
 
 
 @pytest.fixture
-def asking(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any) -> Any:
+def asking(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The shop, for which nobody has vouched, and a program with two calls."""
     shop.approval = None
 
     def compiled(code: str = TWO, **more: Any) -> Any:
-        model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: ended(told[-1])])
+        model = ScriptedModel(replies=[calls("run_program", code=code), lambda told: ended(told[-1])])
         workflow = create_supervisor(shop.loaded(monkeypatch), worker_model=model, settings=settings(**more))
         return workflow.compile(checkpointer=InMemorySaver())
 
@@ -48,7 +49,7 @@ def listed(state: Any) -> Any:
     return [call["args"] for call in shown["args"]["calls"]] if "calls" in shown else shown["args"]
 
 
-def test_calls_that_are_known_before_the_first_are_one_question(asking: Any, shop: Any) -> None:
+def test_calls_that_are_known_before_the_first_are_one_question(asking: Any, shop: FakeAgents) -> None:
     app = asking()
     state = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     assert listed(state) == [{"currency": "USD"}, {"currency": "GBP"}]
@@ -61,7 +62,9 @@ def test_calls_that_are_known_before_the_first_are_one_question(asking: Any, sho
 LOOP = "for c in ('USD', 'GBP', 'CHF', 'SEK', 'NOK', 'DKK'):\n    bank_exchange_rate(currency=c)\n'done'"
 
 
-def test_a_loop_over_six_items_is_one_question_and_its_answer_holds_for_each_once(asking: Any, shop: Any) -> None:
+def test_a_loop_over_six_items_is_one_question_and_its_answer_holds_for_each_once(
+    asking: Any, shop: FakeAgents
+) -> None:
     app = asking(f"{LOOP}\nbank_exchange_rate(currency='USD')")
     state = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     assert [args["currency"] for args in listed(state)] == ["USD", "GBP", "CHF", "SEK", "NOK", "DKK", "USD"]
@@ -70,7 +73,9 @@ def test_a_loop_over_six_items_is_one_question_and_its_answer_holds_for_each_onc
     assert "__interrupt__" not in state
 
 
-def test_a_call_that_depends_on_an_earlier_result_is_asked_about_when_it_is_known(asking: Any, shop: Any) -> None:
+def test_a_call_that_depends_on_an_earlier_result_is_asked_about_when_it_is_known(
+    asking: Any, shop: FakeAgents
+) -> None:
     app = asking(
         "a = bank_exchange_rate(currency='USD')\nb = bank_exchange_rate(currency='GBP')\n"
         "notebook_write_note(text=a)\n'noted'"
@@ -84,7 +89,7 @@ def test_a_call_that_depends_on_an_earlier_result_is_asked_about_when_it_is_know
     assert shop.called == ["exchange_rate"] * 2 + ["write_note"]
 
 
-def test_a_branch_on_a_result_is_not_approved_unseen(asking: Any, shop: Any) -> None:
+def test_a_branch_on_a_result_is_not_approved_unseen(asking: Any, shop: FakeAgents) -> None:
     code = (
         "a = bank_exchange_rate(currency='USD')\n"
         "if '0.9' in a:\n    bank_exchange_rate(currency='GBP')\nelse:\n    bank_exchange_rate(currency='CHF')\n'x'"
@@ -97,7 +102,7 @@ def test_a_branch_on_a_result_is_not_approved_unseen(asking: Any, shop: Any) -> 
     assert shop.called == ["exchange_rate"]
 
 
-def test_calls_that_a_person_refuses_together_are_not_sent(asking: Any, shop: Any) -> None:
+def test_calls_that_a_person_refuses_together_are_not_sent(asking: Any, shop: FakeAgents) -> None:
     app = asking()
     app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     state = app.invoke(Command(resume={"type": "reject", "message": "too dear"}), THREAD)
@@ -123,7 +128,9 @@ def noting(asking: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return begin
 
 
-def test_what_is_read_on_another_server_is_read_once_and_the_effects_are_one_question(noting: Any, shop: Any) -> None:
+def test_what_is_read_on_another_server_is_read_once_and_the_effects_are_one_question(
+    noting: Any, shop: FakeAgents
+) -> None:
     app, state = noting(
         "for c in ('USD', 'GBP'):\n    notebook_write_note(text=c + ': ' + bank_exchange_rate(currency=c))\n'noted'"
     )
@@ -134,7 +141,7 @@ def test_what_is_read_on_another_server_is_read_once_and_the_effects_are_one_que
     assert "__interrupt__" not in state
 
 
-def test_nothing_is_read_with_a_value_that_is_not_known_yet(noting: Any, shop: Any) -> None:
+def test_nothing_is_read_with_a_value_that_is_not_known_yet(noting: Any, shop: FakeAgents) -> None:
     _, state = noting(
         "a = notebook_write_note(text='x')\nbank_exchange_rate(currency=a)\nnotebook_write_note(text='y')"
     )
@@ -142,7 +149,7 @@ def test_nothing_is_read_with_a_value_that_is_not_known_yet(noting: Any, shop: A
     assert shop.called == []
 
 
-def test_effects_that_need_no_approval_are_not_made_before_those_that_do(asking: Any, shop: Any) -> None:
+def test_effects_that_need_no_approval_are_not_made_before_those_that_do(asking: Any, shop: FakeAgents) -> None:
     code = "for c in ('a', 'b'):\n    notebook_write_note(text=c)\n    notebook_delete_note(title=c)\n'noted'"
     app = asking(code, allow=("notebook/write_note",))
     state = app.invoke({"messages": [HumanMessage("Write a note and delete a note")]}, THREAD)
@@ -152,7 +159,7 @@ def test_effects_that_need_no_approval_are_not_made_before_those_that_do(asking:
     assert shop.called == ["write_note", "delete_note"] * 2
 
 
-def test_what_was_read_for_a_program_that_is_refused_stands_in_the_result(noting: Any, shop: Any) -> None:
+def test_what_was_read_for_a_program_that_is_refused_stands_in_the_result(noting: Any, shop: FakeAgents) -> None:
     app, _ = noting(
         "notebook_write_note(text='x')\nr = bank_exchange_rate(currency='USD')\nnotebook_write_note(text=r)\n'noted'"
     )
@@ -165,7 +172,7 @@ def test_what_was_read_for_a_program_that_is_refused_stands_in_the_result(noting
     ]
 
 
-def test_a_refusal_ends_a_program_that_would_catch_it(asking: Any, shop: Any) -> None:
+def test_a_refusal_ends_a_program_that_would_catch_it(asking: Any, shop: FakeAgents) -> None:
     app = asking(
         "for _ in range(3):\n    try:\n        bank_exchange_rate(currency='USD')\n"
         "    except BaseException:\n        pass"
@@ -179,7 +186,7 @@ def test_a_refusal_ends_a_program_that_would_catch_it(asking: Any, shop: Any) ->
     assert "the program was ended" in program["error"]
 
 
-def test_a_refusal_of_one_call_ends_a_program_too(asking: Any, shop: Any) -> None:
+def test_a_refusal_of_one_call_ends_a_program_too(asking: Any, shop: FakeAgents) -> None:
     app = asking("try:\n    bank_exchange_rate(currency='USD')\nexcept BaseException:\n    pass")
     app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     state = app.invoke(Command(resume={"type": "reject", "message": "no"}), THREAD)
@@ -189,7 +196,7 @@ def test_a_refusal_of_one_call_ends_a_program_too(asking: Any, shop: Any) -> Non
     assert shop.called == []
 
 
-def test_a_person_changes_arguments_in_the_middle(asking: Any, shop: Any) -> None:
+def test_a_person_changes_arguments_in_the_middle(asking: Any, shop: FakeAgents) -> None:
     app = asking("first = bank_exchange_rate(currency='USD')\nsecond = bank_exchange_rate(currency=first[-3:])\nsecond")
     (question,) = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)["__interrupt__"]
     app.invoke(Command(resume=decision_on("edit", question.value, args={"currency": "CHF"})), THREAD)
@@ -204,7 +211,9 @@ def decisions(*kinds: str) -> Any:
     return Command(resume={"decisions": [{"type": kind} for kind in kinds]})
 
 
-def test_each_call_has_a_decision_and_the_program_ends_at_the_one_that_is_rejected(asking: Any, shop: Any) -> None:
+def test_each_call_has_a_decision_and_the_program_ends_at_the_one_that_is_rejected(
+    asking: Any, shop: FakeAgents
+) -> None:
     app = asking(LOOP)
     state = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     (question,) = state["__interrupt__"]
@@ -219,7 +228,7 @@ def test_each_call_has_a_decision_and_the_program_ends_at_the_one_that_is_reject
     assert "made 2 calls: do not repeat" in calls[-1]["error"]
 
 
-def test_after_a_refusal_a_program_makes_no_other_call_even_if_that_was_approved(asking: Any, shop: Any) -> None:
+def test_after_a_refusal_a_program_makes_no_other_call_even_if_that_was_approved(asking: Any, shop: FakeAgents) -> None:
     made = "    try:\n        bank_exchange_rate(currency=c)\n    except RuntimeError:\n        pass"
     app = asking(f"for c in ('USD', 'GBP'):\n{made}")
     app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
@@ -238,7 +247,7 @@ def test_after_a_refusal_a_program_makes_no_other_call_even_if_that_was_approved
     ],
 )
 def test_an_answer_that_does_not_fit_sends_nothing_and_the_calls_are_asked_about_again(
-    asking: Any, shop: Any, answer: Any, problem: str
+    asking: Any, shop: FakeAgents, answer: Any, problem: str
 ) -> None:
     app = asking()
     app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
@@ -249,7 +258,7 @@ def test_an_answer_that_does_not_fit_sends_nothing_and_the_calls_are_asked_about
     assert shop.called == ["exchange_rate"] * 2
 
 
-def test_whoever_gives_no_answer_three_times_has_rejected_the_calls(asking: Any, shop: Any) -> None:
+def test_whoever_gives_no_answer_three_times_has_rejected_the_calls(asking: Any, shop: FakeAgents) -> None:
     app = asking()
     app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     for _ in range(3):
@@ -259,7 +268,7 @@ def test_whoever_gives_no_answer_three_times_has_rejected_the_calls(asking: Any,
     assert "asked about 3 times" in state["results"]["1"]["error"]
 
 
-def test_decisions_in_another_order_are_refused_by_their_hashes(asking: Any, shop: Any) -> None:
+def test_decisions_in_another_order_are_refused_by_their_hashes(asking: Any, shop: FakeAgents) -> None:
     app = asking()
     (question,) = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)["__interrupt__"]
     answer = decision_on("approve", question.value)
@@ -298,11 +307,11 @@ def test_a_question_about_several_calls_has_a_question_for_each(asking: Any) -> 
 
 
 def test_the_calls_of_a_program_are_known_after_a_later_question(
-    shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any
+    shop: FakeAgents, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shop.approval = None
-    by_hand = say["calls"]("notebook_write_note", text="x")
-    model = scripted(replies=[say["calls"]("run_program", code=TWO), by_hand, lambda told: ended(told[-1])])
+    by_hand = calls("notebook_write_note", text="x")
+    model = ScriptedModel(replies=[calls("run_program", code=TWO), by_hand, lambda told: ended(told[-1])])
     loaded = shop.loaded(monkeypatch)
     app = create_supervisor(loaded, worker_model=model, settings=settings()).compile(checkpointer=InMemorySaver())
     state = app.invoke({"messages": [HumanMessage(f"{RATE} and write a note")]}, THREAD)

@@ -13,8 +13,10 @@ from langchain_core.tools import StructuredTool
 from callsheet import Settings, create_supervisor
 from callsheet.agents import sandbox
 from callsheet.agents.sandbox import Pause, Sandbox
+from callsheet.graphs import Loaded
 from deciding_model import own_steps
-from scripted_model import ended, unlabelled
+from fake_agents import FakeAgents
+from scripted_model import ScriptedModel, calls, ended, planned, unlabelled
 
 RATE = "look up the rate of USD"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -30,18 +32,18 @@ def last_result(told: Sequence[BaseMessage]) -> BaseMessage:
 
 
 @pytest.fixture
-def ran(catalog: Any, scripted: Any, say: Any) -> Any:
+def ran(catalog: Loaded) -> Any:
     """The step after a program, and the model with what it was shown."""
 
     def run(code: str, loaded: Any = catalog, **more: Any) -> tuple[Any, Any]:
-        model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: ended(last_result(told))])
+        model = ScriptedModel(replies=[calls("run_program", code=code), lambda told: ended(last_result(told))])
         app = create_supervisor(loaded, worker_model=model, settings=settings(**more)).compile()
         return app.invoke({"messages": [HumanMessage(RATE)]})["results"]["1"], model
 
     return run
 
 
-def test_a_program_calls_tools_as_functions(ran: Any, shop: Any) -> None:
+def test_a_program_calls_tools_as_functions(ran: Any, shop: FakeAgents) -> None:
     code = "rates = [bank_exchange_rate(currency=c) for c in ('USD', 'GBP')]\nprint(len(rates))\n' and '.join(rates)"
     result, model = ran(code)
     assert shop.called == ["exchange_rate"] * 2
@@ -54,7 +56,7 @@ def test_a_program_calls_tools_as_functions(ran: Any, shop: Any) -> None:
     assert [call["args"] for call in result["calls"][:2]] == [{"currency": "USD"}, {"currency": "GBP"}]
 
 
-def test_without_code_mode_there_are_no_programs(catalog: Any, shop: Any, ran: Any) -> None:
+def test_without_code_mode_there_are_no_programs(catalog: Loaded, shop: FakeAgents, ran: Any) -> None:
     result, model = ran("bank_exchange_rate(currency='USD')", code_mode=False)
     assert "run_program" not in model.shown[0]["tools"]
     assert "run_program is not among the tools" in result["calls"][0]["error"]
@@ -90,7 +92,9 @@ def test_without_code_mode_there_are_no_programs(catalog: Any, shop: Any, ran: A
         ("", "give the program"),
     ],
 )
-def test_what_a_program_must_not_do(ran: Any, shop: Any, code: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_program_must_not_do(
+    ran: Any, shop: FakeAgents, code: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sandbox._LIMITS, "max_feed_duration_secs", 2.0)
     monkeypatch.setitem(sandbox._LIMITS, "max_memory", 8 * 1024 * 1024)
     result, _ = ran(code)
@@ -100,13 +104,13 @@ def test_what_a_program_must_not_do(ran: Any, shop: Any, code: str, told: str, m
     assert len(result["calls"][0]["error"]) < 21_000
 
 
-def test_ten_thousand_calls_end_at_the_limit_of_a_step(ran: Any, shop: Any) -> None:
+def test_ten_thousand_calls_end_at_the_limit_of_a_step(ran: Any, shop: FakeAgents) -> None:
     result, _ = ran("# über\nfor n in range(10_000):\n    bank_exchange_rate(currency=str(n))", max_calls=5)
     assert len(shop.called) == 4  # the program is a call too
     assert result["calls"][-1]["error"] == "line 3: the program was stopped before it made more than 4 calls"
 
 
-def test_a_failed_call_can_be_caught(ran: Any, shop: Any) -> None:
+def test_a_failed_call_can_be_caught(ran: Any, shop: FakeAgents) -> None:
     shop.broken = {"exchange_rate"}
     result, _ = ran(
         "try:\n    bank_exchange_rate(currency='USD')\nexcept RuntimeError as error:\n    print('no:', error)"
@@ -116,7 +120,7 @@ def test_a_failed_call_can_be_caught(ran: Any, shop: Any) -> None:
     assert result["status"] == "failed"  # no call has succeeded
 
 
-def test_a_program_that_fails_says_what_was_done_before(ran: Any, shop: Any) -> None:
+def test_a_program_that_fails_says_what_was_done_before(ran: Any, shop: FakeAgents) -> None:
     result, _ = ran("bank_exchange_rate(currency='USD')\n1 / 0")
     assert shop.called == ["exchange_rate"]
     assert "made 1 call: do not repeat" in result["calls"][-1]["error"]
@@ -140,50 +144,50 @@ def test_a_value_that_cannot_be_written_does_not_lose_the_calls(ran: Any) -> Non
         ("x = 'x' * 5_000_000\nbank_exchange_rate(currency='USD')", 0, "line 2: MemoryError"),
     ],
 )
-def test_what_is_stored_at_each_call_is_bounded(ran: Any, shop: Any, code: str, made: int, told: str) -> None:
+def test_what_is_stored_at_each_call_is_bounded(ran: Any, shop: FakeAgents, code: str, made: int, told: str) -> None:
     result, _ = ran(code)
     assert len(shop.called) == made
     assert told in result["calls"][-1]["error"]
 
 
-async def test_each_call_is_streamed(catalog: Any, scripted: Any, say: Any) -> None:
-    written = say["calls"]("run_program", code="bank_exchange_rate(currency='USD')")
-    model = scripted(replies=[written, AIMessage("Done.")])
+async def test_each_call_is_streamed(catalog: Loaded) -> None:
+    written = calls("run_program", code="bank_exchange_rate(currency='USD')")
+    model = ScriptedModel(replies=[written, AIMessage("Done.")])
     app: Any = create_supervisor(catalog, worker_model=model, settings=settings()).compile()
     given = {"messages": [HumanMessage(RATE)]}
     events = [event async for _, event in app.astream(given, stream_mode="custom", subgraphs=True)]
-    calls = [event for event in events if event["event"] in ("tool_started", "tool_finished")]
-    assert [(event["tool"], event["step_id"]) for event in calls] == [("bank/exchange_rate", "1")] * 2
-    assert (calls[0]["args"], calls[1]["status"]) == ({"currency": "USD"}, "success")
+    begun, ended = (event for event in events if event["event"] in ("tool_started", "tool_finished"))
+    assert [(event["tool"], event["step_id"]) for event in (begun, ended)] == [("bank/exchange_rate", "1")] * 2
+    assert (begun["args"], ended["status"]) == ({"currency": "USD"}, "success")
 
 
-def test_values_of_earlier_steps_are_variables(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", "write a note with it", ["1"]))])
+def test_values_of_earlier_steps_are_variables(catalog: Loaded, shop: FakeAgents) -> None:
+    planner = ScriptedModel(replies=[planned(("1", RATE, []), ("2", "write a note with it", ["1"]))])
     programs = {"rate": "bank_exchange_rate(currency='USD')", "note": "notebook_write_note(text=results['1'])"}
 
     def reply(messages: Any) -> AIMessage:
         if messages[-1].type == "tool":
             return AIMessage(unlabelled(messages[-1]))
         word = "note" if "note" in own_steps(messages[-1].text).splitlines()[0] else "rate"
-        return say["calls"]("run_program", code=programs[word])  # type: ignore[no-any-return]
+        return calls("run_program", code=programs[word])  # type: ignore[no-any-return]
 
-    worker = scripted(replies=[reply])
+    worker = ScriptedModel(replies=[reply])
     app = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=settings()).compile()
     state = app.invoke({"messages": [HumanMessage(f"{RATE} and write a note with it")]})
     assert state["results"]["2"]["calls"][0]["args"] == {"text": "1 USD = 0.9 EUR"}
 
 
-def test_one_program_at_a_time(catalog: Any, shop: Any, scripted: Any, say: Any) -> None:
-    both = say["calls"]("run_program", code="bank_exchange_rate(currency='USD')")
+def test_one_program_at_a_time(catalog: Loaded, shop: FakeAgents) -> None:
+    both = calls("run_program", code="bank_exchange_rate(currency='USD')")
     both.tool_calls.append({**both.tool_calls[0], "id": "second"})
-    model = scripted(replies=[both, AIMessage("Done.")])
+    model = ScriptedModel(replies=[both, AIMessage("Done.")])
     app = create_supervisor(catalog, worker_model=model, settings=settings()).compile()
     app.invoke({"messages": [HumanMessage(RATE)]})
     assert shop.called == ["exchange_rate"]
     assert "one program at a time" in model.shown[-1]["messages"][-1].text
 
 
-def test_without_a_model_the_switch_means_nothing(catalog: Any) -> None:
+def test_without_a_model_the_switch_means_nothing(catalog: Loaded) -> None:
     said = [
         create_supervisor(catalog, settings=settings(code_mode=on)).compile().invoke({"messages": [HumanMessage(RATE)]})
         for on in (True, False)
@@ -222,28 +226,28 @@ class Vault:
         return {"vault": tools}
 
 
-def in_vault(code: str, scripted: Any, say: Any) -> tuple[Vault, Any]:
+def in_vault(code: str) -> tuple[Vault, Any]:
     vault = Vault()
-    model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: ended(told[-1])])
+    model = ScriptedModel(replies=[calls("run_program", code=code), lambda told: ended(told[-1])])
     app = create_supervisor(vault.agents(), worker_model=model, settings=Settings(planning="none", tool_floor=0))
     state = app.compile().invoke({"messages": [HumanMessage("open, seal and read a box in the vault")]})
     return vault, state["results"]["1"]
 
 
-def test_a_tool_with_an_optional_secret_is_called_without_it(scripted: Any, say: Any) -> None:
-    vault, result = in_vault("[vault_open(box=b) for b in ('a', 'b')]", scripted, say)
+def test_a_tool_with_an_optional_secret_is_called_without_it() -> None:
+    vault, result = in_vault("[vault_open(box=b) for b in ('a', 'b')]")
     assert vault.called == [{"box": "a"}, {"box": "b"}]
     assert result["result"] == '["opened", "opened"]'
 
 
-def test_a_secret_cannot_be_given_in_a_program(scripted: Any, say: Any) -> None:
-    vault, result = in_vault("vault_open(box='a', api_key='k-123')", scripted, say)
+def test_a_secret_cannot_be_given_in_a_program() -> None:
+    vault, result = in_vault("vault_open(box='a', api_key='k-123')")
     assert vault.called == []
     assert "api_key" in result["calls"][-1]["error"]
 
 
-def test_a_tool_that_requires_a_secret_says_why_no_program_may_call_it(scripted: Any, say: Any) -> None:
-    vault, result = in_vault("vault_seal(box='a')", scripted, say)
+def test_a_tool_that_requires_a_secret_says_why_no_program_may_call_it() -> None:
+    vault, result = in_vault("vault_seal(box='a')")
     assert vault.called == []
     assert "vault_seal takes a secret, which no program may hold: call the tool itself" in result["calls"][-1]["error"]
 
@@ -252,11 +256,15 @@ def test_a_tool_that_requires_a_secret_says_why_no_program_may_call_it(scripted:
     ("answer", "value"), [("three coins", "str"), ('{"coins": 3}', "dict"), ("[1, 2]", "list"), ("7", "int")]
 )
 def test_a_program_gets_values_as_the_model_saw_them(
-    scripted: Any, say: Any, shop: Any, catalog: Any, monkeypatch: pytest.MonkeyPatch, answer: str, value: str
+    shop: FakeAgents,
+    catalog: Loaded,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: str,
+    value: str,
 ) -> None:
-    monkeypatch.setattr(shop, "_done", lambda *_: answer)
+    monkeypatch.setattr(shop, "_done", lambda *_, **__: answer)
     code = "type(bank_exchange_rate(currency='USD')).__name__"
-    model = scripted(replies=[say["calls"]("run_program", code=code), lambda told: ended(told[-1])])
+    model = ScriptedModel(replies=[calls("run_program", code=code), lambda told: ended(told[-1])])
     app = create_supervisor(catalog, worker_model=model, settings=settings()).compile()
     assert app.invoke({"messages": [HumanMessage(RATE)]})["results"]["1"]["result"] == value
 

@@ -17,7 +17,8 @@ from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import flat
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference
 from callsheet.graphs import load
-from scripted_model import ScriptedModel, calls
+from fake_agents import FakeAgents
+from scripted_model import ScriptedModel, calls, planned
 
 WEATHER, RATE, NOTE = "tell the weather of Oslo", "look up the rate of USD", "write a note with both"
 STEPS = (("1", WEATHER, []), ("2", RATE, []), ("3", NOTE, ["1", "2"]))
@@ -27,7 +28,7 @@ FOUR = ["approve", "edit", "reject", "respond"]
 
 
 @pytest.fixture
-def asking(shop: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def asking(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The shop, for which nobody has vouched."""
     shop.approval = None
     return shop.loaded(monkeypatch)
@@ -60,11 +61,11 @@ def resume(app: Any, **answers: Any) -> Any:
 
 
 @pytest.fixture
-def app(asking: Any, scripted: Any, say: Any, worker: Any) -> Any:
-    return compiled(asking, scripted(replies=[say["planned"](*STEPS)]), worker)
+def app(asking: Any, worker: ScriptedModel) -> Any:
+    return compiled(asking, ScriptedModel(replies=[planned(*STEPS)]), worker)
 
 
-def test_a_call_of_a_risky_tool_waits_for_a_person(app: Any, shop: Any) -> None:
+def test_a_call_of_a_risky_tool_waits_for_a_person(app: Any, shop: FakeAgents) -> None:
     state = ask(app, REQUEST)
     assert shop.called == []
     question = asked(state)["2"].value
@@ -79,7 +80,7 @@ def test_a_call_of_a_risky_tool_waits_for_a_person(app: Any, shop: Any) -> None:
     assert question["review_configs"] == [{"action_name": "bank_exchange_rate", "allowed_decisions": FOUR}]
 
 
-def test_a_request_that_replaces_one_with_an_open_question_says_so(app: Any, shop: Any) -> None:
+def test_a_request_that_replaces_one_with_an_open_question_says_so(app: Any, shop: FakeAgents) -> None:
     assert "unfinished" not in ask(app, REQUEST).get("plan", {}).get("note", "")
     note = ask(app, REQUEST)["plan"]["note"]
     assert "the last request was left unfinished at" in note
@@ -89,7 +90,7 @@ def test_a_request_that_replaces_one_with_an_open_question_says_so(app: Any, sho
     assert "unfinished" not in ask(app, REQUEST)["plan"]["note"]
 
 
-def test_two_calls_of_a_fan_out_are_answered_by_id_one_after_the_other(app: Any, shop: Any) -> None:
+def test_two_calls_of_a_fan_out_are_answered_by_id_one_after_the_other(app: Any, shop: FakeAgents) -> None:
     assert set(asked(ask(app, REQUEST))) == {"1", "2"}
     state = resume(app, s2={"type": "approve"})
     assert shop.called == ["exchange_rate"]
@@ -105,7 +106,7 @@ def test_two_calls_of_a_fan_out_are_answered_by_id_one_after_the_other(app: Any,
 @pytest.mark.parametrize(
     "yes", [{"decisions": [{"type": "approve"}]}, {"type": "approve"}, [{"type": "accept", "args": None}]], ids=str
 )
-def test_an_answer_without_an_id_is_for_the_first_question(app: Any, shop: Any, yes: Any) -> None:
+def test_an_answer_without_an_id_is_for_the_first_question(app: Any, shop: FakeAgents, yes: Any) -> None:
     """Agent Chat UI sends the first form, the agent inbox the last one."""
     first, second = ask(app, REQUEST)["__interrupt__"]
     state = app.invoke(Command(resume=yes), THREAD)
@@ -118,10 +119,12 @@ def test_an_answer_without_an_id_is_for_the_first_question(app: Any, shop: Any, 
 
 
 async def test_a_run_asks_one_question_after_the_other(
-    asking: Any, shop: Any, scripted: Any, say: Any, worker: Any
+    asking: Any,
+    shop: FakeAgents,
+    worker: ScriptedModel,
 ) -> None:
     """What a client shows is what its next answer without an id is for."""
-    app = compiled(asking, scripted(replies=[say["planned"](*STEPS)]), worker, questions="one")
+    app = compiled(asking, ScriptedModel(replies=[planned(*STEPS)]), worker, questions="one")
     state = ask(app, REQUEST)
     seen = []
     while asked_now := state.get("__interrupt__"):
@@ -134,15 +137,13 @@ async def test_a_run_asks_one_question_after_the_other(
     assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
 
 
-async def test_one_question_after_the_other_within_one_run_of_another_graph(
-    asking: Any, scripted: Any, say: Any, worker: Any
-) -> None:
-    supervisor = compiled(asking, scripted(replies=[say["planned"](*STEPS)]), worker, questions="one")
+async def test_one_question_after_the_other_within_one_run_of_another_graph(asking: Any, worker: ScriptedModel) -> None:
+    supervisor = compiled(asking, ScriptedModel(replies=[planned(*STEPS)]), worker, questions="one")
     state = await create_ask_app(supervisor).compile().ainvoke({"question": REQUEST})
     assert [step["status"] for step in state["steps"]] == ["failed", "failed", "skipped"]
 
 
-async def test_an_answer_with_a_hash_is_for_that_call_only(app: Any, shop: Any) -> None:
+async def test_an_answer_with_a_hash_is_for_that_call_only(app: Any, shop: FakeAgents) -> None:
     first, second = ask(app, REQUEST)["__interrupt__"]
     approval = Command(resume={"decisions": [{"type": "approve", "hash": second.value["hash"]}]})
     state = await app.ainvoke(approval, THREAD)
@@ -153,7 +154,7 @@ async def test_an_answer_with_a_hash_is_for_that_call_only(app: Any, shop: Any) 
     assert len(shop.called) == 1
 
 
-def test_an_answer_to_a_call_that_is_gone_approves_no_other(shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_to_a_call_that_is_gone_approves_no_other(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first call is refused before its answer is read, and the next one of its turn is asked about."""
     shop.approval = None
     both = calls("notebook_write_note", text="a")
@@ -177,11 +178,11 @@ def test_an_answer_to_a_call_that_is_gone_approves_no_other(shop: Any, monkeypat
     assert shop.called == ["delete_note"]
 
 
-def test_a_call_behind_one_that_waits_for_a_person_waits_too(asking: Any, shop: Any, scripted: Any, say: Any) -> None:
-    both = say["calls"]("notebook_write_note", text="a")
-    both.tool_calls.append({**say["calls"]("notebook_delete_note", title="b").tool_calls[0]})
-    model = scripted(replies=[both, AIMessage("Done.")])
-    app = compiled(asking, scripted(replies=[say["planned"](("1", NOTE, []))]), model)
+def test_a_call_behind_one_that_waits_for_a_person_waits_too(asking: Any, shop: FakeAgents) -> None:
+    both = calls("notebook_write_note", text="a")
+    both.tool_calls.append({**calls("notebook_delete_note", title="b").tool_calls[0]})
+    model = ScriptedModel(replies=[both, AIMessage("Done.")])
+    app = compiled(asking, ScriptedModel(replies=[planned(("1", NOTE, []))]), model)
     (first,) = ask(app, NOTE)["__interrupt__"]
     assert first.value["tool"] == "notebook/write_note"
     (second,) = app.invoke(Command(resume={first.id: {"type": "approve"}}), THREAD)["__interrupt__"]
@@ -193,9 +194,11 @@ def test_a_call_behind_one_that_waits_for_a_person_waits_too(asking: Any, shop: 
 
 
 def test_a_rejected_call_is_not_sent_and_not_tried_elsewhere(
-    asking: Any, shop: Any, scripted: Any, say: Any, worker: Any
+    asking: Any,
+    shop: FakeAgents,
+    worker: ScriptedModel,
 ) -> None:
-    planner = scripted(replies=[say["planned"](("1", WEATHER, []))])
+    planner = ScriptedModel(replies=[planned(("1", WEATHER, []))])
     app = create_supervisor(asking, planner_model=planner, worker_model=worker).compile(checkpointer=InMemorySaver())
     ask(app, WEATHER)
     state = resume(app, s1={"type": "reject", "message": "too dear"})
@@ -206,7 +209,7 @@ def test_a_rejected_call_is_not_sent_and_not_tried_elsewhere(
     assert "refused" in state["messages"][-1].text
 
 
-def test_an_edited_call_is_shown_again_before_it_is_sent(app: Any, shop: Any, worker: Any) -> None:
+def test_an_edited_call_is_shown_again_before_it_is_sent(app: Any, shop: FakeAgents, worker: ScriptedModel) -> None:
     first = asked(ask(app, REQUEST))["2"].value
     state = resume(app, s2=edited(currency="NOK"))
     again = asked(state)["2"].value
@@ -221,7 +224,7 @@ def test_an_edited_call_is_shown_again_before_it_is_sent(app: Any, shop: Any, wo
     assert "A person changed the arguments" in result["calls"][0]["output"]
 
 
-def test_a_response_takes_the_place_of_the_call(app: Any, shop: Any) -> None:
+def test_a_response_takes_the_place_of_the_call(app: Any, shop: FakeAgents) -> None:
     ask(app, REQUEST)
     resume(app, s1={"type": "approve"}, s2={"type": "respond", "message": "1 USD = 0.5 EUR"})
     result = app.get_state(THREAD).values["results"]["2"]
@@ -246,7 +249,7 @@ def test_a_response_takes_the_place_of_the_call(app: Any, shop: Any) -> None:
         ({}, "type: Field required"),
     ],
 )
-def test_an_answer_that_is_none_is_asked_for_again(app: Any, shop: Any, answer: Any, problem: str) -> None:
+def test_an_answer_that_is_none_is_asked_for_again(app: Any, shop: FakeAgents, answer: Any, problem: str) -> None:
     ask(app, REQUEST)
     state = resume(app, s2=answer)
     assert shop.called == []
@@ -259,17 +262,15 @@ def test_an_answer_that_is_none_is_asked_for_again(app: Any, shop: Any, answer: 
     ("of_author", "of_run", "asks"), [(None, "never", False), ("never", "always", True), ("always", "never", True)]
 )
 def test_an_always_of_the_author_or_the_run_is_above_a_never(
-    shop: Any,
+    shop: FakeAgents,
     monkeypatch: pytest.MonkeyPatch,
-    scripted: Any,
-    say: Any,
-    worker: Any,
+    worker: ScriptedModel,
     of_author: Any,
     of_run: str,
     asks: bool,
 ) -> None:
     shop.approval = of_author
-    app = compiled(shop.loaded(monkeypatch), scripted(replies=[say["planned"](*STEPS)]), worker)
+    app = compiled(shop.loaded(monkeypatch), ScriptedModel(replies=[planned(*STEPS)]), worker)
     state = app.invoke({"messages": [HumanMessage(REQUEST)]}, THREAD, context={"approval": of_run})
     if asks:
         assert (set(asked(state)), shop.called) == ({"1", "2"}, [])
@@ -279,9 +280,11 @@ def test_an_always_of_the_author_or_the_run_is_above_a_never(
 
 
 def test_without_a_checkpointer_it_says_so_before_anything_runs(
-    asking: Any, shop: Any, scripted: Any, say: Any, worker: Any
+    asking: Any,
+    shop: FakeAgents,
+    worker: ScriptedModel,
 ) -> None:
-    planner = scripted(replies=[say["planned"](*STEPS)])
+    planner = ScriptedModel(replies=[planned(*STEPS)])
     app = create_supervisor(asking, planner_model=planner, worker_model=worker).compile()
     state = app.invoke({"messages": [HumanMessage(REQUEST)]})
     said = state["messages"][-1].text
@@ -290,9 +293,7 @@ def test_without_a_checkpointer_it_says_so_before_anything_runs(
     assert (shop.called, planner.shown, worker.shown, state["plan"]["steps"]) == ([], [], [], [])
 
 
-def test_a_tool_that_interrupts_by_itself_gets_its_own_answer(
-    scripted: Any, say: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tool_that_interrupts_by_itself_gets_its_own_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     sent = []
 
     @tool
@@ -308,8 +309,8 @@ def test_a_tool_that_interrupts_by_itself_gets_its_own_answer(
     module = ModuleType("mail_of_the_tests")
     module.mail = [send_mail]  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    model = scripted(replies=[say["calls"]("mail_send_mail", to="ann"), lambda told: AIMessage(told[-1].text)])
-    planner = scripted(replies=[say["planned"](("1", "send an e-mail to ann", []))])
+    model = ScriptedModel(replies=[calls("mail_send_mail", to="ann"), lambda told: AIMessage(told[-1].text)])
+    planner = ScriptedModel(replies=[planned(("1", "send an e-mail to ann", []))])
     app = compiled(load(load_reference("mail_of_the_tests:mail")), planner, model)
     state = ask(app, "send an e-mail to ann")
     state = resume(app, s1={"type": "approve"})
@@ -320,7 +321,7 @@ def test_a_tool_that_interrupts_by_itself_gets_its_own_answer(
     assert state["results"]["1"]["status"] == "done"
 
 
-def test_the_answer_of_the_model_is_not_asked_for_again(app: Any, worker: Any) -> None:
+def test_the_answer_of_the_model_is_not_asked_for_again(app: Any, worker: ScriptedModel) -> None:
     ask(app, REQUEST)
     before = len(worker.shown)
     resume(app, s2={"type": "approve"})
@@ -329,7 +330,7 @@ def test_the_answer_of_the_model_is_not_asked_for_again(app: Any, worker: Any) -
 
 
 @pytest.mark.parametrize("answer", ["maybe", {"type": "approve", "hash": "0" * 64}, edited(x=1)])
-def test_an_answer_that_is_none_is_asked_for_three_times_at_most(app: Any, shop: Any, answer: Any) -> None:
+def test_an_answer_that_is_none_is_asked_for_three_times_at_most(app: Any, shop: FakeAgents, answer: Any) -> None:
     ask(app, REQUEST)
     for _ in range(2):
         assert "2" in asked(resume(app, s2=answer))
@@ -339,7 +340,7 @@ def test_an_answer_that_is_none_is_asked_for_three_times_at_most(app: Any, shop:
     assert "it was asked about 3 times, and not answered" in call["error"]
 
 
-def test_answers_in_a_row_count_and_others_do_not(app: Any, shop: Any) -> None:
+def test_answers_in_a_row_count_and_others_do_not(app: Any, shop: FakeAgents) -> None:
     ask(app, REQUEST)
     for answer in ("maybe", "maybe", edited(currency="NOK"), "maybe", "maybe"):
         assert "2" in asked(resume(app, s2=answer))

@@ -19,6 +19,8 @@ from langgraph.types import Command
 from callsheet import Settings, create_supervisor
 from callsheet.agents.calls import run_claim
 from callsheet.agents.calls.review import TOOK_EFFECT, decision_on, flat
+from fake_agents import FakeAgents
+from scripted_model import ScriptedModel, calls, planned
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 STEPS = (("1", RATE, []), ("2", NOTE, ["1"]))
@@ -61,20 +63,23 @@ class Fragile(InMemorySaver):
 
 @pytest.fixture
 def workflow(
-    request: pytest.FixtureRequest, shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any
+    request: pytest.FixtureRequest,
+    shop: FakeAgents,
+    monkeypatch: pytest.MonkeyPatch,
+    worker: ScriptedModel,
 ) -> Any:
     """Two steps with a call each; or one step with a program of both calls."""
     shop.approval = None
     monkeypatch.setattr(run_claim, "_PASSING_ON", 0.1)  # a run that has lost power is waited for so long
     code_mode, steps = getattr(request, "param", "") == "a program", STEPS
     if code_mode:
-        written, steps = say["calls"]("run_program", code=PROGRAM), ((*STEPS[0][:1], f"{RATE}, and {NOTE}", []),)
-        worker = scripted(
+        written, steps = calls("run_program", code=PROGRAM), ((*STEPS[0][:1], f"{RATE}, and {NOTE}", []),)
+        worker = ScriptedModel(
             replies=[lambda told: AIMessage(told[-1].text) if isinstance(told[-1], ToolMessage) else written]
         )
     return create_supervisor(
         shop.loaded(monkeypatch),
-        planner_model=scripted(replies=[say["planned"](*steps)]),
+        planner_model=ScriptedModel(replies=[planned(*steps)]),
         worker_model=worker,
         settings=Settings(code_mode=code_mode, tool_floor=0),
     )
@@ -106,21 +111,22 @@ async def to_the_end(app: Any, shop: Any, given: Any, durability: Any, asked: se
     ("durability", "every"), [pytest.param("sync", 1, marks=pytest.mark.exhaustive), ("sync", 6), ("async", 6)]
 )
 async def test_killed_at_a_write_of_a_checkpoint_every_effect_happens_once(
-    workflow: Any, shop: Any, monkeypatch: pytest.MonkeyPatch, durability: str, every: int
+    workflow: Any, shop: FakeAgents, monkeypatch: pytest.MonkeyPatch, durability: str, every: int
 ) -> None:
     saver = Fragile(10_000)
-    real = type(shop)._done
+    real = FakeAgents._done
 
-    def done(self: Any, name: str, said: str) -> str:
+    def done(self: FakeAgents, name: str, answer: str, /, **args: Any) -> str:
         if saver.off:
             raise PowerCut
-        return real(self, name, said)
+        return real(self, name, answer, **args)
 
-    monkeypatch.setattr(type(shop), "_done", done)
+    monkeypatch.setattr(FakeAgents, "_done", done)
     await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, durability)
     writes, asked = 10_000 - saver.left, set[str]()
     for dies_at in range(0, writes, every):
-        saver, shop.called = Fragile(dies_at), []
+        shop.calls.clear()
+        saver = Fragile(dies_at)
         with pytest.raises(PowerCut):
             await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, durability)
         app, saver = workflow.compile(checkpointer=saver.repaired()), Fragile(1)
@@ -136,7 +142,7 @@ async def test_killed_at_a_write_of_a_checkpoint_every_effect_happens_once(
 
 
 @pytest.mark.parametrize("workflow", ["calls", "a program"], indirect=True)
-def test_sqlite_serves_blocking_callers(workflow: Any, shop: Any, tmp_path: Path) -> None:
+def test_sqlite_serves_blocking_callers(workflow: Any, shop: FakeAgents, tmp_path: Path) -> None:
     with SqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
         state = workflow.compile(checkpointer=saver).invoke(GIVEN, THREAD)
     assert shop.called == []
@@ -148,7 +154,7 @@ def test_sqlite_serves_blocking_callers(workflow: Any, shop: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize("workflow", ["calls", "a program"], indirect=True)
-async def test_sqlite_serves_asynchronous_callers(workflow: Any, shop: Any, tmp_path: Path) -> None:
+async def test_sqlite_serves_asynchronous_callers(workflow: Any, shop: FakeAgents, tmp_path: Path) -> None:
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
         await to_the_end(workflow.compile(checkpointer=saver), shop, GIVEN, "sync")
     assert sorted(shop.called) == ONCE
@@ -156,7 +162,7 @@ async def test_sqlite_serves_asynchronous_callers(workflow: Any, shop: Any, tmp_
 
 @pytest.mark.parametrize("answer", ["approve", "reject", None])
 async def test_a_call_of_a_run_that_was_rolled_back_is_not_repeated(
-    workflow: Any, shop: Any, monkeypatch: pytest.MonkeyPatch, answer: str | None
+    workflow: Any, shop: FakeAgents, monkeypatch: pytest.MonkeyPatch, answer: str | None
 ) -> None:
     """A server that rolls a run back deletes its checkpoints, and not what it wrote to those before it."""
     saver = InMemorySaver()
@@ -166,17 +172,18 @@ async def test_a_call_of_a_run_that_was_rolled_back_is_not_repeated(
     (asked,) = state["__interrupt__"]
     before = {ns: set(found) for ns, found in saver.storage["1"].items()}
     done, released = shop._done, threading.Event()
-    monkeypatch.setattr(shop, "_done", lambda name, said: done(name, said) if released.wait(0) else late(name, said))
 
-    def late(name: str, said: str) -> str:
-        """The effect is there, and the answer is not yet."""
-        told = done(name, said)
+    def late(name: str, answer: str, /, **args: Any) -> str:
+        """The effect is there, and the answer is not until the tool is released."""
+        told = done(name, answer, **args)
         released.wait(20)
-        return str(told)
+        return told
 
+    monkeypatch.setattr(shop, "_done", late)
     run = asyncio.create_task(app.ainvoke(Command(resume={asked.id: {"type": "approve"}}), THREAD))
-    while shop.called != ONCE:
-        await asyncio.sleep(0.01)
+    async with asyncio.timeout(60):
+        while shop.called != ONCE:
+            await asyncio.sleep(0.01)
     run.cancel()
     with suppress(asyncio.CancelledError):
         await run

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import create_supervisor
-from callsheet.graphs import PlanError
+from callsheet.graphs import Loaded, PlanError
 from scripted_model import ScriptedModel, calls
 
 THREAD: Any = {"configurable": {"thread_id": "1"}}
@@ -42,12 +42,12 @@ def thread(catalog: Any, mode: str, *, finished: bool) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["once", "adaptive", "none"])
-def test_a_request_that_stopped_in_the_middle_is_refused_with_a_clear_word(catalog: Any, mode: str) -> None:
+def test_a_request_that_stopped_in_the_middle_is_refused_with_a_clear_word(catalog: Loaded, mode: str) -> None:
     with pytest.raises(PlanError, match="begun by an earlier version of Callsheet, and cannot be continued: send it"):
         thread(catalog, mode, finished=False).invoke(None, THREAD)
 
 
-def test_the_next_request_of_such_a_thread_works_and_sees_the_old_results(catalog: Any) -> None:
+def test_the_next_request_of_such_a_thread_works_and_sees_the_old_results(catalog: Loaded) -> None:
     app = thread(catalog, "adaptive", finished=True)
     state = app.invoke({"messages": [HumanMessage("look up the rate of USD")]}, THREAD)
     assert state["results"]["1"]["status"] == "done"

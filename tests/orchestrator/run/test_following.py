@@ -43,7 +43,9 @@ def mode(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def followed(minilm: Any) -> Iterator[Callable[..., tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]]]:
+def followed(
+    minilm: MiniLMEmbeddings,
+) -> Iterator[Callable[..., tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]]]:
     registries: list[ToolRegistry] = []
 
     def make(config: dict[str, ServerConfig]) -> tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]:
@@ -64,7 +66,9 @@ async def answered(registry: ToolRegistry, tool_id: str, user: str = "") -> Any:
 
 
 @pytest.mark.parametrize("user", ["", "anna"])
-async def test_what_a_server_announces_is_found_and_callable(servers: Servers, followed: Any, user: str) -> None:
+async def test_what_a_server_announces_is_found_and_callable(
+    servers: Servers, followed: Callable[..., tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]], user: str
+) -> None:
     _, registry, retriever, following = followed({"a": servers.stdio("list_changed"), "b": servers.stdio("ok")})
     assert set(registry.catalog.tools) == {"a/work", "b/work"}
     assert (await answered(registry, "a/work", user)).status == "success"
@@ -78,7 +82,7 @@ async def test_what_a_server_announces_is_found_and_callable(servers: Servers, f
 
 @pytest.mark.parametrize("user", ["", "anna"])
 async def test_a_tool_that_is_gone_when_its_session_opens_is_refused(
-    servers: Servers, followed: Any, user: str
+    servers: Servers, followed: Callable[..., tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]], user: str
 ) -> None:
     _, registry, retriever, following = followed({"a": servers.stdio("vanishing")})
     answer = await answered(registry, "a/work", user)
@@ -98,7 +102,7 @@ def state(number: int) -> Catalog:
 
 
 @pytest.mark.parametrize("rewritten", [False, True], ids=["anew", "in its place"])
-def test_a_search_meets_the_state_before_or_the_one_after(minilm: Any, rewritten: bool) -> None:
+def test_a_search_meets_the_state_before_or_the_one_after(minilm: MiniLMEmbeddings, rewritten: bool) -> None:
     index: Any = VectorStoreIndex(InMemoryVectorStore(minilm)) if rewritten else ":memory:"
     retriever = AgentGraphRetriever.from_catalog(state(0), embeddings=minilm, index=index)
     stop, met, troubles = threading.Event(), set[str](), list[str]()
@@ -167,7 +171,9 @@ def test_a_server_of_which_something_is_quarantined_is_asked(servers: Servers, m
     assert not again.remembered
 
 
-async def test_a_session_makes_a_listing_new(servers: Servers, followed: Any) -> None:
+async def test_a_session_makes_a_listing_new(
+    servers: Servers, followed: Callable[..., tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]]
+) -> None:
     config = {"a": servers.stdio("ok", log="a.log")}
     load_servers(config)
     kept = max((cache_folder() / "listings").iterdir(), key=lambda file: file.stat().st_mtime)
@@ -191,7 +197,7 @@ def test_an_answer_does_not_stay_fresh_by_being_used(servers: Servers, mode: Pat
 
 
 async def test_a_tool_that_is_not_as_it_was_remembered_is_seen_before_it_is_called(
-    servers: Servers, mode: Path, followed: Any
+    servers: Servers, mode: Path, followed: Callable[..., tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]]
 ) -> None:
     config = {"a": servers.stdio(f"@{mode}", log="a.log", limits={"fresh": 600})}
     load_servers(config)
@@ -203,7 +209,7 @@ async def test_a_tool_that_is_not_as_it_was_remembered_is_seen_before_it_is_call
     assert loaded.catalog.tool("a/work") == before
 
 
-def test_a_catalog_is_read_anew_in_an_interval(minilm: Any) -> None:
+def test_a_catalog_is_read_anew_in_an_interval(minilm: MiniLMEmbeddings) -> None:
     registry = ToolRegistry.from_catalog(load(state(0)))
     retriever = AgentGraphRetriever.from_catalog(state(0), embeddings=minilm, index=":memory:")
     CatalogSync(retriever, registry)
@@ -242,11 +248,27 @@ def test_a_server_that_failed_is_not_asked_again_for_a_while(
     for _ in range(2):
         (problem,) = load_servers(config).problems
         assert (problem.kind, servers.count("a", "start")) == ("timeout", 0)
-        assert f"{LATE.error}\nIt is asked again in 12 min; `callsheet sync` asks it now" in problem.message
+        assert (
+            f"{LATE.error}\nIt failed 0 s ago, and is asked again in 12 min; `callsheet sync` asks it now"
+            in problem.message
+        )
+    later(monkeypatch, 100)
+    assert "It failed 2 min ago, and is asked again in 11 min" in load_servers(config).problems[0].message
     later(monkeypatch, 751)
     assert not load_servers(config).problems
     later(monkeypatch, 752)
     assert load_servers(config).remembered
+
+
+def test_a_server_that_was_repaired_is_asked_for_a_person_who_waits(servers: Servers) -> None:
+    config = {"a": servers.stdio("ok", log="a.log"), "b": servers.stdio("ok", log="b.log")}
+    load_servers({"b": config["b"]})
+    for name, server in config.items():
+        LastListings().fail(name, server, Listing(error="it did not start", kind="start", seconds=60))
+    assert [one.agent for one in load_servers(config).problems] == ["a", "b"]
+    part = load_servers(config, retry=True)
+    assert (part.problems, [agent.id for agent in part.agents]) == ((), ["a", "b"])
+    assert not load_servers(config).problems
 
 
 def test_what_is_known_of_a_server_that_failed_is_used_and_called_old(servers: Servers) -> None:
@@ -309,7 +331,11 @@ def test_what_is_known_is_loaded_without_asking_anybody(servers: Servers, never:
     assert not part.agents
     assert {(one.agent, one.kind, one.message) for one in part.problems} == {
         ("a", "unheard", "it has not answered yet"),
-        ("b", "timeout", f"{LATE.error}\nIt is asked again in 12 min; `callsheet sync` asks it now"),
+        (
+            "b",
+            "timeout",
+            f"{LATE.error}\nIt failed 0 s ago, and is asked again in 12 min; `callsheet sync` asks it now",
+        ),
         ("c", "unheard", "it has not answered yet"),
     }
     assert servers.count("a", "start") == 0
@@ -321,7 +347,7 @@ def test_what_is_known_is_loaded_without_asking_anybody(servers: Servers, never:
 
 
 def test_what_one_server_answers_is_in_force_while_another_never_answers(
-    servers: Servers, never: ServerConfig, minilm: Any
+    servers: Servers, never: ServerConfig, minilm: MiniLMEmbeddings
 ) -> None:
     never = never.model_copy(update={"callsheet": ServerOptions(limits={"start": 3_600})})
     config = {"never": never, "a": servers.stdio("ok"), "b": servers.stdio("ok")}
@@ -360,7 +386,9 @@ def test_a_server_that_failed_is_asked_again_in_the_background(
     assert servers.count("b", "start") == 1
 
 
-async def test_an_answer_in_a_session_ends_the_pause(servers: Servers, mode: Path, followed: Any) -> None:
+async def test_an_answer_in_a_session_ends_the_pause(
+    servers: Servers, mode: Path, followed: Callable[..., tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]]
+) -> None:
     config = {"a": servers.stdio(f"@{mode}", log="a.log")}
     load_servers(config)
     LastListings().fail("a", config["a"], LATE)
@@ -370,7 +398,7 @@ async def test_an_answer_in_a_session_ends_the_pause(servers: Servers, mode: Pat
     assert LastListings().failure("a", config["a"]) is None
 
 
-def test_a_retriever_over_another_catalog_is_left_as_it_is(minilm: Any) -> None:
+def test_a_retriever_over_another_catalog_is_left_as_it_is(minilm: MiniLMEmbeddings) -> None:
     registry = ToolRegistry.from_catalog(load(state(0)))
     retriever = AgentGraphRetriever.from_catalog(state(5), embeddings=minilm, index=":memory:")
     following = CatalogSync(retriever, registry)

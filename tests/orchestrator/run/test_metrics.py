@@ -13,6 +13,7 @@ from callsheet.graphs import Loaded, SettingsError
 from callsheet.orchestrator.run import run_metrics
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import served
+from fake_agents import FakeAgents
 from small import small_catalog
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -61,7 +62,9 @@ def test_agents_that_are_down_and_questions_that_wait_are_told_as_they_are_now()
     assert ("callsheet_approvals_waiting", ()) not in told()
 
 
-async def test_a_run_counts_its_steps_its_calls_and_the_failures_of_each_agent(shop: Any, catalog: Loaded) -> None:
+async def test_a_run_counts_its_steps_its_calls_and_the_failures_of_each_agent(
+    shop: FakeAgents, catalog: Loaded
+) -> None:
     shop.broken.add("exchange_rate")
     found = served(catalog)
     app = create_supervisor(catalog, retriever=found.retriever, registry=found.registry).compile()

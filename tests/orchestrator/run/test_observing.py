@@ -12,9 +12,11 @@ from langchain_core.messages import HumanMessage
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Call, Plan, Step, StepResult
-from callsheet.graphs import CallLedger, Policy
+from callsheet.graphs import CallLedger, Loaded, Policy
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes
 from callsheet.orchestrator.run.run_context import observed_in
+from fake_agents import FakeAgents
+from scripted_model import ScriptedModel, planned
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 
@@ -65,21 +67,22 @@ def run(catalog: Any, planner: Any, worker: Any, observed: ObservationLog | None
     return app.invoke({"messages": [HumanMessage(f"{RATE} and {NOTE}")]})
 
 
-def test_a_run_is_counted_in_the_log_and_each_run_adds(
-    catalog: Any, noting: Any, scripted: Any, say: Any, tmp_path: Path
-) -> None:
+def test_a_run_is_counted_in_the_log_and_each_run_adds(catalog: Loaded, noting: ScriptedModel, tmp_path: Path) -> None:
     log = ObservationLog(tmp_path / "observed.json")
     for times in (1, 2):
-        run(catalog, scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))]), noting, log)
+        run(catalog, ScriptedModel(replies=[planned(("1", RATE, []), ("2", NOTE, ["1"]))]), noting, log)
         assert log.read() == {("notebook/write_note", "bank/exchange_rate", "text"): times}
 
 
 def test_a_run_does_not_fail_because_nothing_can_be_kept(
-    catalog: Any, noting: Any, scripted: Any, say: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    catalog: Loaded,
+    noting: ScriptedModel,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     log = ObservationLog(tmp_path / "observed.json")
     log.file.replace(b"not ours")
-    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
+    planner = ScriptedModel(replies=[planned(("1", RATE, []), ("2", NOTE, ["1"]))])
     with caplog.at_level(logging.WARNING):
         state = run(catalog, planner, noting, log)
     assert [state["results"][i]["status"] for i in "12"] == ["done", "done"]
@@ -87,20 +90,20 @@ def test_a_run_does_not_fail_because_nothing_can_be_kept(
     assert log.file.text() == "not ours"
 
 
-def test_without_a_log_nothing_is_written(catalog: Any, noting: Any, scripted: Any, say: Any) -> None:
-    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
+def test_without_a_log_nothing_is_written(catalog: Loaded, noting: ScriptedModel) -> None:
+    planner = ScriptedModel(replies=[planned(("1", RATE, []), ("2", NOTE, ["1"]))])
     run(catalog, planner, noting, None)
     assert ObservationLog().file.version() is None
 
 
 @pytest.fixture
-def outcomes(noting: Any, scripted: Any, say: Any, tmp_path: Path) -> Any:
+def outcomes(noting: ScriptedModel, tmp_path: Path) -> Any:
     """Runs the two steps, as a user or as nobody, and returns the outcomes that are counted beside the log."""
 
     def run(catalog: Any, user: str = "", policy: Policy | None = None, **settings: Any) -> Any:
         app: Any = create_supervisor(
             replace(catalog, policy=policy),
-            planner_model=scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))]),
+            planner_model=ScriptedModel(replies=[planned(("1", RATE, []), ("2", NOTE, ["1"]))]),
             worker_model=noting,
             settings=Settings(**settings),
             observed=ObservationLog(tmp_path / "observed.json"),
@@ -115,18 +118,22 @@ def outcomes(noting: Any, scripted: Any, say: Any, tmp_path: Path) -> Any:
     return run
 
 
-def test_outcomes_are_counted_beside_the_log_unless_the_setting_is_off(catalog: Any, shop: Any, outcomes: Any) -> None:
+def test_outcomes_are_counted_beside_the_log_unless_the_setting_is_off(
+    catalog: Loaded, shop: FakeAgents, outcomes: Any
+) -> None:
     shop.crashing.add("write_note")
     assert outcomes(catalog, learn=False) == {}
     assert outcomes(catalog) == {"bank/exchange_rate": Outcomes(done=1), "notebook/write_note": Outcomes(failed=1)}
 
 
-def test_what_a_tool_itself_reports_is_no_failure(catalog: Any, shop: Any, outcomes: Any) -> None:
+def test_what_a_tool_itself_reports_is_no_failure(catalog: Loaded, shop: FakeAgents, outcomes: Any) -> None:
     shop.broken.add("write_note")
     assert outcomes(catalog) == {"bank/exchange_rate": Outcomes(done=1)}
 
 
-def test_outcomes_of_users_are_counted_only_if_the_policy_says_so(catalog: Any, shop: Any, outcomes: Any) -> None:
+def test_outcomes_of_users_are_counted_only_if_the_policy_says_so(
+    catalog: Loaded, shop: FakeAgents, outcomes: Any
+) -> None:
     shop.crashing.add("write_note")
     assert outcomes(catalog, "mallory") == {}
     assert outcomes(catalog, "mallory", Policy(default="allow")) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jsonschema
@@ -14,16 +15,16 @@ from langchain.agents.middleware.human_in_the_loop import (
     RejectDecision,
     RespondDecision,
 )
-from langchain_core.messages import HumanMessage
 from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 from pydantic import TypeAdapter
 
-from callsheet import Settings, create_supervisor
 from callsheet.agents.calls.review import decision_on, flat
 from callsheet.graphs import SettingsError, UnknownNameError, load
 from callsheet.graphs.trust.consent import StandingApprovals
+from conversation import Conversation
+from fake_agents import MODULE, FakeAgents
+from scripted_model import ScriptedModel, planned
 
 RATE = "look up the rate of USD"
 TOOL = "bank/exchange_rate"
@@ -31,60 +32,58 @@ NAME = "bank_exchange_rate"
 ANNA = {"identity": "anna"}
 
 
-class Desk:
-    """The supervisor over a catalog, and what it asks."""
+class Rates(Conversation):
+    """A supervisor that plans to look up a rate; each request has a thread of its own."""
 
-    def __init__(self, source: Any, scripted: Any, say: Any, worker: Any, *, keeps: bool = True, **more: Any) -> None:
-        settings = Settings(**more.pop("settings", {}))
-        planner = scripted(replies=[say["planned"](("1", RATE, []))])
-        workflow = create_supervisor(source, planner_model=planner, worker_model=worker, settings=settings, **more)
-        self.app: Any = workflow.compile(checkpointer=InMemorySaver() if keeps else None)
+    def __init__(self, source: Any, worker: ScriptedModel, **options: Any) -> None:
+        planner = ScriptedModel(replies=[planned(("1", RATE, []))])
+        super().__init__(source, planner_model=planner, worker_model=worker, **options)
         self.threads = 0
-        self.config: Any = None
 
-    def ask(self, **configurable: Any) -> Any:
-        """A new request in a new thread; its result, or the value of its question."""
+    def request(self, **configurable: Any) -> Any:
+        """Asks for the rate; its result, or the value of the question that came first."""
         self.threads += 1
         self.config = {"configurable": {"thread_id": str(self.threads), **configurable}}
-        return self._told(self.app.invoke({"messages": [HumanMessage(RATE)]}, self.config))
+        return self._told(self.ask(RATE))
 
     def answer(self, answer: Any) -> Any:
-        return self._told(self.app.invoke(Command(resume=answer), self.config))
+        """Answers the question; the result, or the value of the next question."""
+        return self._told(self.ask(Command(resume=answer)))
 
     def _told(self, state: Any) -> Any:
-        if waiting := state.get("__interrupt__"):
+        if waiting := state["waiting"]:
             self.form = waiting[0].response_schema
             return waiting[0].value
         return state["results"].get("1") if state["results"] else state["messages"][-1].text
 
 
 @pytest.fixture
-def named(shop: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+def named(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> str:
     """The shop as a catalog with a name, for which nobody has vouched."""
     shop.approval = None
     shop.loaded(monkeypatch)
-    return "shop_of_the_tests:agents"
+    return f"{MODULE}:agents"
 
 
 @pytest.fixture(autouse=True)
-def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+def own_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
 
 
 @pytest.fixture
-def desk(named: str, scripted: Any, say: Any, worker: Any) -> Desk:
-    return Desk(named, scripted, say, worker)
+def rates(named: str, worker: ScriptedModel) -> Rates:
+    return Rates(named, worker)
 
 
 @pytest.fixture
-def own(shop: Any, scripted: Any, say: Any, worker: Any) -> Any:
+def own(shop: FakeAgents, worker: ScriptedModel) -> Any:
     """The same tools as objects that a program passes."""
     shop.approval = None
-    return lambda **more: Desk(shop.agents(), scripted, say, worker, **more)
+    return lambda **more: Rates(shop.agents(), worker, **more)
 
 
-def test_the_programs_own_tools_are_called(own: Any, shop: Any) -> None:
-    assert own(keeps=False).ask()["status"] == "done"
+def test_the_programs_own_tools_are_called(own: Any, shop: FakeAgents) -> None:
+    assert own(saved=False).request()["status"] == "done"
     assert shop.called == ["exchange_rate"]
 
 
@@ -97,18 +96,18 @@ def test_the_programs_own_tools_are_called(own: Any, shop: Any) -> None:
     ],
 )
 def test_they_are_asked_about_where_the_program_or_the_run_says_so(
-    own: Any, shop: Any, more: Any, decisions: list[str]
+    own: Any, shop: FakeAgents, more: Any, decisions: list[str]
 ) -> None:
-    desk = own(**more)
-    assert flat(desk.ask())["decisions"] == decisions
+    rates = own(**more)
+    assert flat(rates.request())["decisions"] == decisions
     assert shop.called == []
     if "respond" not in decisions:
-        assert "'respond' is not offered here" in desk.answer({"type": "respond", "message": "1"})["problem"]
-    assert desk.answer({"type": "approve"})["status"] == "done"
-    assert "approval needs a checkpointer" in own(keeps=False, **more).ask()
+        assert "'respond' is not offered here" in rates.answer({"type": "respond", "message": "1"})["problem"]
+    assert rates.answer({"type": "approve"})["status"] == "done"
+    assert "approval needs a checkpointer" in own(saved=False, **more).request()
 
 
-def test_what_destroys_by_its_own_word_is_asked_about(scripted: Any, say: Any, worker: Any) -> None:
+def test_what_destroys_by_its_own_word_is_asked_about(worker: ScriptedModel) -> None:
     called = []
 
     @tool
@@ -118,94 +117,94 @@ def test_what_destroys_by_its_own_word_is_asked_about(scripted: Any, say: Any, w
         return "1"
 
     exchange_rate.metadata = {"annotations": {"destructiveHint": True}}
-    desk = Desk({"bank": [exchange_rate]}, scripted, say, worker)
-    assert "may delete or overwrite" in desk.ask()["why"]
-    never = Desk({"bank": [exchange_rate]}, scripted, say, worker, settings={"approval": "never"})
-    assert never.ask()["confirm"] is True
+    rates = Rates({"bank": [exchange_rate]}, worker)
+    assert "may delete or overwrite" in rates.request()["why"]
+    never = Rates({"bank": [exchange_rate]}, worker, settings={"approval": "never"})
+    assert never.request()["confirm"] is True
     assert called == []
 
 
 @pytest.mark.parametrize("interrupt_on", [{TOOL: False}, {TOOL: True, "bank/other": True}])
-def test_interrupt_on_is_the_programs_word(named: str, scripted: Any, say: Any, worker: Any, interrupt_on: Any) -> None:
+def test_interrupt_on_is_the_programs_word(named: str, worker: ScriptedModel, interrupt_on: Any) -> None:
     if "bank/other" in interrupt_on:
         with pytest.raises(UnknownNameError, match="bank/other"):
-            Desk(named, scripted, say, worker, interrupt_on=interrupt_on)
+            Rates(named, worker, interrupt_on=interrupt_on)
         return
-    desk = Desk(named, scripted, say, worker, interrupt_on=interrupt_on, settings={"approval": "always"})
-    assert desk.ask()["status"] == "done"
+    rates = Rates(named, worker, interrupt_on=interrupt_on, settings={"approval": "always"})
+    assert rates.request()["status"] == "done"
 
 
 @pytest.mark.parametrize("wrong", ["yes", {"allowed_decisions": []}, {"allowed_decisions": ["sure"]}, {"when": 1}])
-def test_another_form_of_interrupt_on_is_refused(named: str, scripted: Any, say: Any, worker: Any, wrong: Any) -> None:
+def test_another_form_of_interrupt_on_is_refused(named: str, worker: ScriptedModel, wrong: Any) -> None:
     with pytest.raises(SettingsError, match="interrupt_on, 'bank/exchange_rate'"):
-        Desk(named, scripted, say, worker, interrupt_on={TOOL: wrong})
+        Rates(named, worker, interrupt_on={TOOL: wrong})
 
 
 @pytest.mark.parametrize(("approval", "allow", "asks"), [
     ("always", (), True), ("always", (TOOL,), False), ("ask", (), True), ("ask", (TOOL,), False), ("never", (), False),
 ])  # fmt: skip
 def test_a_yes_by_name_is_above_every_approval(
-    named: str, scripted: Any, say: Any, worker: Any, approval: str, allow: Any, asks: bool
+    named: str, worker: ScriptedModel, approval: str, allow: Any, asks: bool
 ) -> None:
-    desk = Desk(named, scripted, say, worker, settings={"approval": approval, "allow": allow})
-    assert ("action_requests" in desk.ask()) is asks
+    rates = Rates(named, worker, settings={"approval": approval, "allow": allow})
+    assert ("action_requests" in rates.request()) is asks
 
 
-def test_always_is_asked_once_and_until_it_is_revoked(desk: Desk, named: str, shop: Any) -> None:
-    asked = desk.ask()
+def test_always_is_asked_once_and_until_it_is_revoked(rates: Rates, named: str, shop: FakeAgents) -> None:
+    asked = rates.request()
     assert asked["always"] is True
-    assert desk.answer(decision_on("approve", asked, always=True))["status"] == "done"
-    assert desk.ask()["status"] == "done"
+    assert rates.answer(decision_on("approve", asked, always=True))["status"] == "done"
+    assert rates.request()["status"] == "done"
     assert shop.called == ["exchange_rate"] * 2
     standing = StandingApprovals.of(load(named).label)
     assert standing is not None
     assert [(one.id, one.user) for one in standing.entries()] == [(TOOL, "")]
     standing.revoke([TOOL])
-    assert "action_requests" in desk.ask()
+    assert "action_requests" in rates.request()
     assert shop.called == ["exchange_rate"] * 2
 
 
 @pytest.mark.parametrize(
     "other", [ANNA, {"identity": ""}, {"identity": "x", "is_authenticated": False}], ids=["anna", "anonymous", "studio"]
 )
-def test_another_user_is_asked(desk: Desk, other: Any) -> None:
-    desk.answer(decision_on("approve", desk.ask(), always=True))
-    asked = desk.ask(langgraph_auth_user=other)
-    desk.answer(decision_on("approve", asked, always=True))
-    assert desk.ask(langgraph_auth_user=other)["status"] == "done"
-    assert "action_requests" in desk.ask(langgraph_auth_user={"identity": "bert"})
+def test_another_user_is_asked(rates: Rates, other: Any) -> None:
+    rates.answer(decision_on("approve", rates.request(), always=True))
+    asked = rates.request(langgraph_auth_user=other)
+    rates.answer(decision_on("approve", asked, always=True))
+    assert rates.request(langgraph_auth_user=other)["status"] == "done"
+    assert "action_requests" in rates.request(langgraph_auth_user={"identity": "bert"})
 
 
 def test_a_changed_tool_is_asked_about_again(
-    desk: Desk, shop: Any, named: str, scripted: Any, say: Any, worker: Any, monkeypatch: pytest.MonkeyPatch
+    rates: Rates, shop: FakeAgents, named: str, worker: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk.answer(decision_on("approve", desk.ask(), always=True))
+    rates.answer(decision_on("approve", rates.request(), always=True))
     agents = shop.agents()
     agents["bank"][0].description += " And pays it out."
     monkeypatch.setattr(shop, "agents", lambda: agents)
     shop.loaded(monkeypatch)
-    assert "action_requests" in Desk(named, scripted, say, worker).ask()
+    assert "action_requests" in Rates(named, worker).request()
 
 
 @pytest.mark.parametrize("where", ["memory", "interrupt_on", "an edit", "unstored"])
 def test_always_counts_only_where_it_is_offered(
-    where: str, named: str, shop: Any, scripted: Any, say: Any, worker: Any, monkeypatch: pytest.MonkeyPatch
+    where: str, named: str, shop: FakeAgents, worker: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more: dict[str, Any] = {"interrupt_on": {TOOL: True}} if where == "interrupt_on" else {}
-    desk = Desk(shop.loaded(monkeypatch) if where == "memory" else named, scripted, say, worker, **more)
-    asked = desk.ask()
+    rates = Rates(shop.loaded(monkeypatch) if where == "memory" else named, worker, **more)
+    asked = rates.request()
     assert ("always" in asked) is (where not in ("memory", "interrupt_on"))
     answer = decision_on("edit" if where == "an edit" else "approve", asked, always=True)
     if where == "unstored":
         monkeypatch.setattr(StandingApprovals, "add", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
-    problem = desk.answer(answer)["problem"]
+    problem = rates.answer(answer)["problem"]
     assert ("the disk is full" if where == "unstored" else '"always" is not offered here') in problem
     assert shop.called == []
-    assert desk.answer({"type": "approve"})["status"] == "done"
+    assert rates.answer({"type": "approve"})["status"] == "done"
 
 
-def test_the_question_has_langchains_form_and_takes_its_answers(desk: Desk, shop: Any) -> None:
-    asked = TypeAdapter(HITLRequest).validate_python(shown := desk.ask(), strict=True)
+def test_the_question_has_langchains_form_and_takes_its_answers(rates: Rates, shop: FakeAgents) -> None:
+    asked = TypeAdapter(HITLRequest).validate_python(shown := rates.request(), strict=True)
     (action,) = asked["action_requests"]
     (review,) = asked["review_configs"]
     assert (action["name"], action["args"]) == (NAME, {"currency": "USD"})
@@ -218,12 +217,12 @@ def test_the_question_has_langchains_form_and_takes_its_answers(desk: Desk, shop
         RespondDecision(type="respond", message="1"),
     ]
     for answer in answers:
-        jsonschema.validate(HITLResponse(decisions=[answer]), desk.form)
+        jsonschema.validate(HITLResponse(decisions=[answer]), rates.form)
     for kind, more in (("approve", {}), ("edit", {}), ("reject", {"message": "no"}), ("respond", {"message": "1"})):
-        jsonschema.validate(given := decision_on(kind, shown, **more), desk.form)  # type: ignore[arg-type]
+        jsonschema.validate(given := decision_on(kind, shown, **more), rates.form)  # type: ignore[arg-type]
         TypeAdapter(HITLResponse).validate_python(given)
     both = {**answers[1], "editedAction": answers[1]["edited_action"]}  # type: ignore[typeddict-item]
-    again = desk.answer({"decisions": [both]})  # as LangGraph's SDK for JavaScript sends it
+    again = rates.answer({"decisions": [both]})  # as LangGraph's SDK for JavaScript sends it
     assert flat(again)["args"] == {"currency": "NOK"}
-    assert desk.answer(HITLResponse(decisions=[answers[0]]))["status"] == "done"
+    assert rates.answer(HITLResponse(decisions=[answers[0]]))["status"] == "done"
     assert shop.called == ["exchange_rate"]

@@ -12,17 +12,19 @@ from callsheet import Settings, create_supervisor
 from callsheet.agents import StepResult
 from callsheet.agents.approval.questions import wanted_schema
 from callsheet.agents.calls.review import flat
+from callsheet.graphs import Loaded
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.apps.ask_graph import create_ask_app
 from callsheet.orchestrator.step import StepNodes
-from scripted_model import planned
+from fake_agents import FakeAgents
+from scripted_model import ScriptedModel, planned
 
 LETTER = "Look up the exchange rate"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
-def compiled(catalog: Any, scripted: Any, **settings: Any) -> Any:
-    planner = scripted(replies=[planned(("1", LETTER, []))])
+def compiled(catalog: Any, **settings: Any) -> Any:
+    planner = ScriptedModel(replies=[planned(("1", LETTER, []))])
     workflow = create_supervisor(
         catalog, planner_model=planner, settings=Settings(**{"agents": 1, "tools": 1, **settings})
     )
@@ -44,13 +46,13 @@ def answer(app: Any, state: Any, answer: Any) -> Any:
 
 
 @pytest.fixture
-def app(catalog: Any, scripted: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def app(catalog: Loaded, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Nobody answers as soon as a test: a run that resumes need not wait until the one before has surely ended."""
     monkeypatch.setattr("callsheet.agents.calls.run_claim._PASSING_ON", 0.1)
-    return compiled(catalog, scripted)
+    return compiled(catalog)
 
 
-def test_the_question_names_step_tool_parameters_and_their_schema(app: Any, shop: Any) -> None:
+def test_the_question_names_step_tool_parameters_and_their_schema(app: Any, shop: FakeAgents) -> None:
     (question,) = ask(app)["__interrupt__"]
     value = question.value
     assert (value["type"], value["step_id"], value["tool"]) == ("needs_input", "1", "bank/exchange_rate")
@@ -70,14 +72,14 @@ def test_a_form_has_the_tools_own_names_and_its_labels_no_line_breaks() -> None:
     assert form["required"] == ["filter[title]"]
 
 
-def test_the_step_goes_on_with_what_a_person_gives(app: Any, shop: Any) -> None:
+def test_the_step_goes_on_with_what_a_person_gives(app: Any, shop: FakeAgents) -> None:
     state = answer(app, ask(app), given(currency="NOK"))
     assert "__interrupt__" not in state
     assert shop.called == ["exchange_rate"]
     assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == ("done", "1 NOK = 0.9 EUR")
 
 
-async def test_asynchronously_too(app: Any, shop: Any) -> None:
+async def test_asynchronously_too(app: Any, shop: FakeAgents) -> None:
     (question,) = (await app.ainvoke({"messages": LETTER}, THREAD))["__interrupt__"]
     state = await app.ainvoke(Command(resume={question.id: {"decisions": [given(currency="NOK")]}}), THREAD)
     assert (state["results"]["1"]["status"], shop.called) == ("done", ["exchange_rate"])
@@ -91,7 +93,9 @@ async def test_asynchronously_too(app: Any, shop: Any) -> None:
         ({"currency": "NOK", "amount": 3}, "'amount' was unexpected"),
     ],
 )
-def test_what_does_not_fit_is_asked_for_again_with_the_reason(app: Any, shop: Any, values: Any, problem: str) -> None:
+def test_what_does_not_fit_is_asked_for_again_with_the_reason(
+    app: Any, shop: FakeAgents, values: Any, problem: str
+) -> None:
     state = answer(app, ask(app), given(**values))
     (question,) = state["__interrupt__"]
     assert problem in question.value["problem"]
@@ -101,7 +105,7 @@ def test_what_does_not_fit_is_asked_for_again_with_the_reason(app: Any, shop: An
 
 
 @pytest.mark.parametrize("said", [{"type": "reject"}, {"type": "approve"}, "approve", "", False])
-def test_an_answer_without_values_leaves_the_step_as_it_is(app: Any, shop: Any, said: Any) -> None:
+def test_an_answer_without_values_leaves_the_step_as_it_is(app: Any, shop: FakeAgents, said: Any) -> None:
     state = answer(app, ask(app), said)
     assert "__interrupt__" not in state
     result = state["results"]["1"]
@@ -110,16 +114,16 @@ def test_an_answer_without_values_leaves_the_step_as_it_is(app: Any, shop: Any, 
     assert shop.called == []
 
 
-def test_nobody_is_asked_where_nobody_is_there(catalog: Any, scripted: Any) -> None:
-    state = ask(compiled(catalog, scripted, approval="never"))
+def test_nobody_is_asked_where_nobody_is_there(catalog: Loaded) -> None:
+    state = ask(compiled(catalog, approval="never"))
     assert state["results"]["1"]["status"] == "needs_input"
-    workflow = create_supervisor(catalog, planner_model=scripted(replies=[planned(("1", LETTER, []))]))
+    workflow = create_supervisor(catalog, planner_model=ScriptedModel(replies=[planned(("1", LETTER, []))]))
     state = workflow.compile().invoke({"messages": LETTER})  # type: ignore[arg-type]
     assert state["results"]["1"]["status"] == "needs_input"
 
 
-def test_the_graph_ask_leaves_it(catalog: Any, scripted: Any) -> None:
-    planner = scripted(replies=[planned(("1", LETTER, []))])
+def test_the_graph_ask_leaves_it(catalog: Loaded) -> None:
+    planner = ScriptedModel(replies=[planned(("1", LETTER, []))])
     app: Any = create_ask_app(create_supervisor(catalog, planner_model=planner).compile()).compile()
     (step,) = app.invoke({"question": LETTER})["steps"]
     assert step["status"] == "needs_input"
@@ -132,7 +136,7 @@ def test_words_that_nothing_used_are_not_asked_about(app: Any) -> None:
     assert nodes.question(unused, state, "ask") == {}
 
 
-def test_values_that_do_not_fit_are_asked_for_three_times_at_most(app: Any, shop: Any) -> None:
+def test_values_that_do_not_fit_are_asked_for_three_times_at_most(app: Any, shop: FakeAgents) -> None:
     state = ask(app)
     for currency in (5, None, []):
         state = answer(app, state, given(currency=currency))

@@ -18,8 +18,10 @@ from langchain_core.outputs import ChatGenerationChunk
 from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import create_supervisor, load
+from callsheet.graphs import Loaded
 from callsheet.orchestrator import Settings
-from scripted_model import ScriptedModel
+from fake_agents import FakeAgents
+from scripted_model import ScriptedModel, calls, planned
 from servers import FIXTURES
 
 WEATHER, RATE = "tell the weather of Oslo", "look up the rate of USD"
@@ -28,8 +30,8 @@ THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 @pytest.fixture
-def app(catalog: Any, scripted: Any, say: Any, worker: Any) -> Any:
-    planner = scripted(replies=[say["planned"](*STEPS)])
+def app(catalog: Loaded, worker: ScriptedModel) -> Any:
+    planner = ScriptedModel(replies=[planned(*STEPS)])
     answer = GenericFakeChatModel(messages=iter([AIMessage("Sun in Oslo, and 0.9 EUR.")]))
     workflow = create_supervisor(catalog, planner_model=planner, worker_model=worker, answer_model=answer)
     return workflow.compile(checkpointer=InMemorySaver(), name="supervisor")
@@ -62,7 +64,7 @@ async def test_a_pick_says_what_of_the_budget_is_spent(app: Any) -> None:
         assert budget["tools"] == sum(len(agent["tools"]) for agent in event["selection"]["agents"])
 
 
-async def test_calls_are_told_when_they_begin_and_end(app: Any, shop: Any) -> None:
+async def test_calls_are_told_when_they_begin_and_end(app: Any, shop: FakeAgents) -> None:
     shop.broken.add("exchange_rate")
     events = [event for _, event in await streamed(app, "custom", context={})]
     begun = next(event for event in events if event["event"] == "tool_started" and event["step_id"] == "a")
@@ -114,8 +116,8 @@ class Talker(ScriptedModel):
             yield ChatGenerationChunk(message=AIMessageChunk(content=word))
 
 
-async def test_the_tokens_of_a_worker_are_streamed_with_its_step(catalog: Any, say: Any) -> None:
-    replies = [say["calls"]("bank_exchange_rate", currency="USD"), AIMessage("One dollar is 0.9 EUR today.")]
+async def test_the_tokens_of_a_worker_are_streamed_with_its_step(catalog: Loaded) -> None:
+    replies = [calls("bank_exchange_rate", currency="USD"), AIMessage("One dollar is 0.9 EUR today.")]
     app: Any = create_supervisor(catalog, worker_model=Talker(replies=replies)).compile()
     stream = app.astream({"messages": RATE}, stream_mode="messages", subgraphs=True)
     said = [(message, about) async for ns, (message, about) in stream if ns]

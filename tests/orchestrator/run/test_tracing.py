@@ -17,8 +17,9 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from callsheet import AgentGraphRetriever, CallsheetTools, create_retriever_app, create_supervisor
-from callsheet.graphs import SettingsError
+from callsheet.graphs import Loaded, SettingsError
 from forked import run_forked
+from scripted_model import ScriptedModel
 
 RATE = "look up the rate of USD"
 
@@ -43,7 +44,7 @@ def selections(app: Any, given: Any) -> list[Any]:
     return [run for run in kept.runs if run.name == "select"]
 
 
-def test_the_selection_of_a_step(catalog: Any, worker: Any) -> None:
+def test_the_selection_of_a_step(catalog: Loaded, worker: ScriptedModel) -> None:
     (run,) = selections(create_supervisor(catalog, worker_model=worker).compile(), {"messages": RATE})
     assert run.inputs["input"] == [RATE]
     assert run.metadata["step_id"] == "1"
@@ -52,11 +53,11 @@ def test_the_selection_of_a_step(catalog: Any, worker: Any) -> None:
     assert selection["agents"][0]["id"] == "bank"
 
 
-def test_the_selection_of_the_retriever_app_and_of_the_middleware(catalog: Any, scripted: Any) -> None:
+def test_the_selection_of_the_retriever_app_and_of_the_middleware(catalog: Loaded) -> None:
     app = create_retriever_app(AgentGraphRetriever.from_catalog(catalog)).compile()
     (run,) = selections(app, {"query": RATE})
     assert run.outputs["trace"]["nodes"]
-    agent = create_agent(scripted(replies=[AIMessage("Hm.")]), middleware=[CallsheetTools(catalog)])
+    agent = create_agent(ScriptedModel(replies=[AIMessage("Hm.")]), middleware=[CallsheetTools(catalog)])
     (run,) = selections(agent, {"messages": [("user", RATE)]})
     assert run.outputs["trace"]["nodes"]
 
@@ -95,7 +96,7 @@ print(json.dumps([[span.name, dict(span.attributes), events(span)] for span in s
 '''
 
 
-def test_opentelemetry_spans_carry_it(catalog: Any) -> None:
+def test_opentelemetry_spans_carry_it(catalog: Loaded) -> None:
     kept = InMemorySpanExporter()
     provider: Any = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(kept))
@@ -122,7 +123,9 @@ def test_spans_without_contents() -> None:
 
 
 @pytest.mark.parametrize("mode", ["otel", "hybrid"])
-def test_without_the_packages_nothing_is_traced_elsewhere(catalog: Any, mode: str, monkeypatch: Any) -> None:
+def test_without_the_packages_nothing_is_traced_elsewhere(
+    catalog: Loaded, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LANGSMITH_TRACING_MODE", mode)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(SettingsError, match=r"pip install '\.\[otel\]'"):

@@ -15,6 +15,8 @@ from callsheet import Settings, create_supervisor
 from callsheet.agents import Plan, StepResult
 from callsheet.agents.calls.plan import Call, Step
 from callsheet.agents.work.context import recent, transcript
+from callsheet.graphs import Loaded
+from scripted_model import ScriptedModel, planned
 
 RATE, WEATHER = "look up the rate of USD", "tell the weather of Oslo"
 
@@ -44,9 +46,12 @@ def is_valid(messages: list[BaseMessage]) -> bool:
     )
 
 
-def test_a_thread_holds_the_plan_and_the_calls_of_its_runs(catalog: Any, scripted: Any, say: Any, worker: Any) -> None:
-    plan = say["planned"](("1", RATE, []), ("2", WEATHER, []))
-    planner, answer = scripted(replies=[plan, AIMessage("both again"), plan]), scripted(replies=[AIMessage("Both.")])
+def test_a_thread_holds_the_plan_and_the_calls_of_its_runs(catalog: Loaded, worker: ScriptedModel) -> None:
+    plan = planned(("1", RATE, []), ("2", WEATHER, []))
+    planner, answer = (
+        ScriptedModel(replies=[plan, AIMessage("both again"), plan]),
+        ScriptedModel(replies=[AIMessage("Both.")]),
+    )
     models: dict[str, Any] = {"planner_model": planner, "worker_model": worker, "answer_model": answer}
     app: Any = create_supervisor(catalog, **models, settings=Settings()).compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
@@ -69,7 +74,7 @@ def test_a_thread_holds_the_plan_and_the_calls_of_its_runs(catalog: Any, scripte
         assert not [m for seen in model.shown for m in seen["messages"] if "callsheet_part" in m.response_metadata]
 
 
-def test_the_answer_alone_is_a_setting(catalog: Any, worker: Any) -> None:
+def test_the_answer_alone_is_a_setting(catalog: Loaded, worker: ScriptedModel) -> None:
     app: Any = create_supervisor(catalog, worker_model=worker).compile()
     alone, calls = (
         app.invoke({"messages": RATE}, context={"transcript": how})["messages"] for how in ("answer", "calls")

@@ -15,6 +15,8 @@ from callsheet import Settings, create_supervisor
 from callsheet.agents import ConcurrentRunError
 from callsheet.agents.calls import run_claim
 from callsheet.graphs.process_identity import born
+from fake_agents import FakeAgents
+from scripted_model import ScriptedModel, planned
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
 GIVEN: Any = {"messages": [HumanMessage(f"Please\0 {RATE}, and {NOTE}")]}  # NUL, which Postgres cannot store
@@ -29,9 +31,9 @@ def address(store: str) -> str:
 
 
 @pytest.fixture
-def workflow(shop: Any, monkeypatch: pytest.MonkeyPatch, scripted: Any, say: Any, worker: Any) -> Any:
+def workflow(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch, worker: ScriptedModel) -> Any:
     shop.approval = None
-    planner = scripted(replies=[say["planned"](("1", RATE, []), ("2", NOTE, ["1"]))])
+    planner = ScriptedModel(replies=[planned(("1", RATE, []), ("2", NOTE, ["1"]))])
     loaded = shop.loaded(monkeypatch)
     return create_supervisor(loaded, planner_model=planner, worker_model=worker, settings=Settings())
 
@@ -40,7 +42,7 @@ def approvals(state: Any) -> dict[str, str]:
     return {found.id: {"type": "approve"} for found in state.get("__interrupt__", [])}
 
 
-async def test_asynchronous_callers(address: str, workflow: Any, shop: Any) -> None:
+async def test_asynchronous_callers(address: str, workflow: Any, shop: FakeAgents) -> None:
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
     given, state = GIVEN, {}
@@ -56,7 +58,7 @@ async def test_asynchronous_callers(address: str, workflow: Any, shop: Any) -> N
     assert state["plan"]["request"].startswith("Please? look up")
 
 
-def test_blocking_callers(address: str, workflow: Any, shop: Any) -> None:
+def test_blocking_callers(address: str, workflow: Any, shop: FakeAgents) -> None:
     from langgraph.checkpoint.postgres import PostgresSaver
 
     thread: Any = {"configurable": {"thread_id": "2"}}

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from callsheet.retrievers import MiniLMEmbeddings
 from scenario import Scenario
 from servers import CHAOS
 
 
 @pytest.fixture
-def scenario(tmp_path: Path, minilm: Any) -> Callable[..., Scenario]:
+def scenario(tmp_path: Path, minilm: MiniLMEmbeddings) -> Callable[..., Scenario]:
     """Makes scenarios, each in a folder of its own."""
     made: list[Scenario] = []
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+
+from scenario import Scenario
 
 
-async def test_a_crash_costs_its_own_step_only(scenario: Any) -> None:
+async def test_a_crash_costs_its_own_step_only(scenario: Callable[..., Scenario]) -> None:
     made = scenario()
     result = await made.survives("crash", mode="crash", status="outcome_unknown")
     assert result["calls"][-1]["effect"] == "unknown"
     assert "status 7" in result["error"]
 
 
-async def test_a_tool_that_only_reads_is_called_again_in_a_new_session(scenario: Any) -> None:
+async def test_a_tool_that_only_reads_is_called_again_in_a_new_session(scenario: Callable[..., Scenario]) -> None:
     made = scenario(trusted=True)
     made.be("faulty", "hints")
     await asyncio.to_thread(made.read)
@@ -22,7 +24,7 @@ async def test_a_tool_that_only_reads_is_called_again_in_a_new_session(scenario:
     assert made.count("faulty") == 2
 
 
-async def test_one_that_only_says_so_is_not(scenario: Any) -> None:
+async def test_one_that_only_says_so_is_not(scenario: Callable[..., Scenario]) -> None:
     made = scenario(trusted=False)
     made.be("faulty", "hints")
     await asyncio.to_thread(made.read)

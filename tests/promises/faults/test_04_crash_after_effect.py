@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 from langchain_core.messages import HumanMessage
 from langgraph.types import Command
 
-from scenario import REQUEST
+from scenario import REQUEST, Scenario
 
 
 @pytest.mark.parametrize("source", ["ours", "shared"])
 async def test_the_effect_happens_once_and_the_step_says_that_nobody_knows(
-    scenario: Any, source: str, request: pytest.FixtureRequest
+    scenario: Callable[..., Scenario], source: str, request: pytest.FixtureRequest
 ) -> None:
     mode = "crash_after_effect" if source == "ours" else f"{request.getfixturevalue('chaos')}crash_after_effect"
     made = scenario()
@@ -23,7 +23,7 @@ async def test_the_effect_happens_once_and_the_step_says_that_nobody_knows(
     assert "a person has checked" in result["error"]
 
 
-async def test_a_person_is_asked_where_there_is_one(scenario: Any) -> None:
+async def test_a_person_is_asked_where_there_is_one(scenario: Callable[..., Scenario]) -> None:
     made = scenario(approval="ask")
     made.be("faulty", "crash_after_effect")
     asked: list[str] = []

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 
-from scenario import PATIENT, REQUEST
+from scenario import PATIENT, REQUEST, Scenario
 
 
 @pytest.mark.parametrize("mode", ["hang", "hang_effect"])
-async def test_a_hang_ends_at_the_limit_and_costs_its_own_step_only(scenario: Any, mode: str) -> None:
+async def test_a_hang_ends_at_the_limit_and_costs_its_own_step_only(
+    scenario: Callable[..., Scenario], mode: str
+) -> None:
     made = scenario(own={"call": 1})
     result = await made.survives("timeout", mode=mode, status="outcome_unknown")
     assert "no answer to tools/call within 1 s" in result["error"]
@@ -19,7 +22,7 @@ async def test_a_hang_ends_at_the_limit_and_costs_its_own_step_only(scenario: An
     assert made.count("faulty", "start") >= 2
 
 
-async def test_after_failures_in_a_row_others_are_preferred_and_it_is_said(scenario: Any) -> None:
+async def test_after_failures_in_a_row_others_are_preferred_and_it_is_said(scenario: Callable[..., Scenario]) -> None:
     made = scenario(own={"call": 2}, limits=PATIENT.model_copy(update={"failures": 1, "pause": 600}))
     made.be("faulty", "hang")
     said: list[Any] = []

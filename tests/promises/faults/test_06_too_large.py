@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from callsheet.agents import Limits
+from scenario import Scenario
 
 CAP = 5_000_000
 
 
-async def test_what_is_too_large_costs_its_own_step_only(scenario: Any) -> None:
+async def test_what_is_too_large_costs_its_own_step_only(scenario: Callable[..., Scenario]) -> None:
     made = scenario()
     result = await made.survives("too_large", mode="big", status="outcome_unknown")
     assert "more than 5,000,000 bytes" in result["error"]
     assert (made.folder / "threads.sqlite").stat().st_size < CAP
 
 
-async def test_a_long_answer_below_the_cap_is_cut_and_kept_outside_the_checkpoint(scenario: Any) -> None:
+async def test_a_long_answer_below_the_cap_is_cut_and_kept_outside_the_checkpoint(
+    scenario: Callable[..., Scenario],
+) -> None:
     made = scenario(limits=Limits(start=60, list=60, call=60, message=100_000_000, output=10_000))
     made.be("faulty", "big")
     state = await made.run()

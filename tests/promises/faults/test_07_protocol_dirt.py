@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from callsheet.agents import Limits, SessionPool
 from callsheet.graphs import ServerConfig
+from scenario import Scenario
 
 FAULTY = Path(__file__).parents[2] / "fixtures" / "fault_server.py"
 
@@ -30,7 +32,7 @@ KINDS = {
 UNKNOWN = ("half", "no_object")
 
 
-async def test_dirt_costs_at_most_its_own_step(scenario: Any) -> None:
+async def test_dirt_costs_at_most_its_own_step(scenario: Callable[..., Scenario]) -> None:
     made, gate = {mode: scenario() for mode in KINDS}, asyncio.Semaphore(4)
 
     async def one(mode: str) -> Any:
@@ -47,7 +49,7 @@ async def test_dirt_costs_at_most_its_own_step(scenario: Any) -> None:
 
 
 @pytest.mark.parametrize("mode", ["modern_only", "bad_proto"])
-async def test_an_unsupported_protocol_is_called_that(scenario: Any, chaos: str, mode: str) -> None:
+async def test_an_unsupported_protocol_is_called_that(scenario: Callable[..., Scenario], chaos: str, mode: str) -> None:
     made = scenario()
     made.be("faulty", f"{chaos}{mode}")
     result = (await made.run())["results"]["2"]

@@ -9,11 +9,11 @@ import subprocess
 import sys
 import uuid
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from callsheet.graphs.storage import cache_folder
+from callsheet.retrievers import MiniLMEmbeddings
 from forked import Forked
 from scenario import Scenario
 from servers import HANG, alive, until
@@ -59,7 +59,7 @@ def said(folder: Path, agent: str, what: str) -> bool:
 
 
 @pytest.mark.parametrize("mode", ["hang", "effect_hang"])
-async def test_a_program_killed_in_a_call_repeats_nothing(tmp_path: Path, minilm: Any, mode: str) -> None:
+async def test_a_program_killed_in_a_call_repeats_nothing(tmp_path: Path, minilm: MiniLMEmbeddings, mode: str) -> None:
     folder, tag = tmp_path / "scenario", f"callsheet-{uuid.uuid4().hex}"
     process = started(folder, tag, mode=mode, dies=False)
     assert until(lambda: said(folder, "faulty", "call") and said(folder, "beside", "out"))
@@ -85,7 +85,9 @@ async def test_a_program_killed_in_a_call_repeats_nothing(tmp_path: Path, minilm
     assert until(lambda: not alive(tag)), alive(tag)
 
 
-async def test_a_program_killed_between_a_call_and_its_checkpoint_calls_once(tmp_path: Path, minilm: Any) -> None:
+async def test_a_program_killed_between_a_call_and_its_checkpoint_calls_once(
+    tmp_path: Path, minilm: MiniLMEmbeddings
+) -> None:
     folder, tag = tmp_path / "scenario", f"callsheet-{uuid.uuid4().hex}"
     process = started(folder, tag, mode="ok", dies=True)
     assert process.wait(HANG) == -signal.SIGKILL

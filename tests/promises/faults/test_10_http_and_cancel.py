@@ -6,14 +6,14 @@ import asyncio
 import random
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 
-from scenario import FAULTY, PATIENT, REQUEST, resume
+from scenario import FAULTY, PATIENT, REQUEST, Scenario, resume
 from servers import HttpServer, alive, until
 
 AT_ONCE = 10
@@ -26,21 +26,27 @@ def http(tmp_path: Path) -> Iterator[HttpServer]:
     server.kill()
 
 
-async def test_a_server_that_is_down_costs_its_own_step_and_is_used_when_it_is_back(scenario: Any, http: Any) -> None:
+async def test_a_server_that_is_down_costs_its_own_step_and_is_used_when_it_is_back(
+    scenario: Callable[..., Scenario], http: HttpServer
+) -> None:
     result = await scenario(http=http).survives("start", mode="down")
     assert result["calls"][-1]["effect"] == "none"
 
 
-async def test_a_server_that_dies_in_a_call_leaves_its_outcome_unknown(scenario: Any, http: Any) -> None:
+async def test_a_server_that_dies_in_a_call_leaves_its_outcome_unknown(
+    scenario: Callable[..., Scenario], http: HttpServer
+) -> None:
     await scenario(http=http).survives("crash", mode="crash", status="outcome_unknown")
 
 
-async def test_a_call_that_hangs_ends_at_our_limit(scenario: Any, http: Any) -> None:
+async def test_a_call_that_hangs_ends_at_our_limit(scenario: Callable[..., Scenario], http: HttpServer) -> None:
     made = scenario(http=http, own={"call": 2})
     await made.survives("timeout", mode="hang", status="outcome_unknown")
 
 
-async def test_cancels_at_any_moment_leave_no_process_no_lock_and_usable_checkpoints(scenario: Any) -> None:
+async def test_cancels_at_any_moment_leave_no_process_no_lock_and_usable_checkpoints(
+    scenario: Callable[..., Scenario],
+) -> None:
     """Each run is cancelled at one of every five of its events, and some turns of the loop after that."""
     made, chance = scenario(limits=PATIENT.model_copy(update={"warm": 0})), random.Random(0)
     made.be(FAULTY, "slow")

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from desk import LoggedDesk
+from fake_agents import OFFICE, FakeAgents
 from forked import run_forked
 
 TESTS = Path(__file__).parents[2]
@@ -17,21 +17,23 @@ import asyncio, os, signal, sys
 from pathlib import Path
 
 sys.path[:0] = {support!r}
-from desk import SUM, LoggedDesk, Office, sums
+from conversation import Conversation
+from fake_agents import OFFICE, FakeAgents
+from office_plans import SUM, sums
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.types import Command
 
 async def round_of(number):
-    desk = LoggedDesk(Path({log!r}))
-    desk.approval = "always"
+    office = FakeAgents(*OFFICE, log=Path({log!r}))
+    office.approval = "always"
     async with AsyncPostgresSaver.from_conn_string({address!r}) as saver:
         if not number:
             await saver.setup()
-        office = Office(desk, sums(), saver=saver)
-        waiting = (await office.app.aget_state(office.config)).interrupts
+        conversation = Conversation(office.agents(), model=sums(), saver=saver)
+        waiting = (await conversation.app.aget_state(conversation.config)).interrupts
         answers = {{question.id: {{"decisions": [{{"type": "approve"}}]}} for question in waiting}}
         given = Command(resume=answers) if number else {{"messages": [{{"role": "user", "content": SUM}}]}}
-        state = await office.app.ainvoke(given, office.config)
+        state = await conversation.app.ainvoke(given, conversation.config)
         print(len(waiting), *sorted(state.get("results", {{}})), flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -55,6 +57,6 @@ def test_each_approval_is_given_in_another_process(store: str, tmp_path: Path) -
     lines = done.stdout.splitlines()
     assert lines[1::2] == [str(-signal.SIGKILL)] * 4, done.stderr
     assert [line.split()[0] for line in lines[::2]] == ["0", "1", "3", "1"]
-    calls = Counter(name for name, _ in LoggedDesk(tmp_path / "calls.log").made())
+    calls = Counter(name for name, _ in FakeAgents(*OFFICE, log=tmp_path / "calls.log").logged())
     assert calls == {"list_files": 1, "read_file": 3, "write_row": 1}
     assert lines[6].split()[1:] == ["1", "2.1", "2.2", "2.3", "9"]

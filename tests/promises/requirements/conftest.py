@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import HumanMessage
 
 from callsheet.orchestrator.step import StepNodes
-from fleet import Fleet, definition, empty_fleet
+from fleet import Fleet, empty_fleet
 
 
 @pytest.fixture
@@ -36,9 +36,3 @@ def cut_off(monkeypatch: pytest.MonkeyPatch) -> Any:
                 await workflow.compile(checkpointer=memory).ainvoke({"messages": [HumanMessage(request)]}, config)
 
     return start
-
-
-@pytest.fixture
-def tool() -> Any:
-    """Makes a tool as a server sends it."""
-    return definition

@@ -7,6 +7,7 @@ from math import exp
 import pytest
 
 from callsheet.graphs import Catalog, Policy, SettingsError
+from callsheet.graphs.capabilities.taxonomy import shipped_taxonomy
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, SelectSettings
 from callsheet.retrievers.discovery import discover
 from known import Known, knowing_selector
@@ -92,6 +93,15 @@ def test_a_discovery_from_query_to_candidates() -> None:
     assert (left.id, left.link, left.kept) == ("a/y", pytest.approx(0.1), False)
     assert left.why
     assert found.to_dict()["actions"] == ("do",)
+
+
+def test_the_types_of_action_are_the_clusters_of_the_capabilities() -> None:
+    likely = {"web-search": 0.95, "database-querying": 0.95, "computation": 0.95}
+    papers_own = Known(CATALOG, {"a/x": {"web-search": 1.0}}, {"q": likely}, taxonomy=shipped_taxonomy("default"))
+    made = knowing_selector(CATALOG, {"a/x": 0.9}, papers_own)
+    found = discover(made, "q")
+    assert set(found.capabilities) == set(likely)
+    assert set(found.actions) == {"information-access", "data-processing"}
 
 
 def test_discovery_in_an_empty_catalog_finds_nothing() -> None:

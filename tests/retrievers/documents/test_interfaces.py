@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -15,7 +16,6 @@ from callsheet.graphs import Catalog, SettingsError, agent_from_listing
 from callsheet.retrievers.documents import (
     DocumentIndex,
     DocumentTools,
-    best_passages,
     chunk_read,
     estimated_tokens,
     keyword_search,
@@ -69,7 +69,7 @@ class Drawn(Embeddings):
         return next(arrow for word, arrow in self.ARROWS.items() if word in text.lower())
 
 
-def test_a_chunk_scores_by_its_best_sentence(write: Any) -> None:
+def test_a_chunk_scores_by_its_best_sentence(write: Callable[[dict[str, str | bytes]], Path]) -> None:
     """Eq. 3: score(T) = max of cos(s, q); for q = (1, 0): cos (3, 4) = 3/5, cos (0, 2) = 0, cos (-1, 0) = -1.
 
     The snippets are of the 3 * top_k best sentences, here 3/5, 0 and 0.
@@ -174,26 +174,6 @@ def test_hostile_text_is_shown_as_plain_text(made: Made) -> None:
     )
     assert keyword_search(index, ["ignore all"]).hits
     assert semantic_search(index, "\ud800 lone surrogate").hits
-
-
-def quoted(index: DocumentIndex, question: str) -> list[str]:
-    return best_passages(question, index, index.lexicon.ids)
-
-
-def test_the_best_passages_have_their_headings_and_citations(made: Made) -> None:
-    found = quoted(made(), "How many days of paid leave are there a year?")
-    assert found[0] == "Leave: Every employee has 25 days of paid leave a year. [leave.md#1]"
-    assert len(found) <= 3
-    assert [quoted(made(), question) for question in ("Which bicycles are repainted?", "what is it?", "")] == [
-        [],
-        [],
-        [],
-    ]
-
-
-def test_a_heading_counts_for_what_stands_under_it(made: Made) -> None:
-    index = made({"w.md": "# Opening hours\n\nFrom nine to five.\n\n# Address\n\nMain street.\n"})
-    assert quoted(index, "opening hours?") == ["Opening hours: From nine to five. [w.md#1]"]
 
 
 def named(tools: list[BaseTool]) -> dict[str, BaseTool]:

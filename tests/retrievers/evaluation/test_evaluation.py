@@ -286,7 +286,9 @@ def test_schema_tokens_are_counted_as_a_model_sees_the_schemas(catalog: Catalog)
     assert done.tokens.share == pytest.approx(done.tokens.selected / done.tokens.all)
 
 
-def test_the_program_in_the_documentation_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+def test_the_program_in_the_documentation_runs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     root = Path(__file__).parents[3]
     monkeypatch.chdir(root)
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import pytest
 
 from callsheet.graphs.catalog.formats.manifests import dump
 from callsheet.retrievers import Changes
@@ -64,7 +64,7 @@ UNUSED = ("chromadb", "langchain_core", "langgraph", "mcp", "rdflib")
 TOLD = "import sys\nfrom callsheet.orchestrator.cli.main import main\ntry: main({words!r})\nexcept SystemExit: pass\n"
 
 
-def test_retrieve_on_a_built_index_imports_only_what_it_uses(tmp_path: Path, monkeypatch: Any) -> None:
+def test_retrieve_on_a_built_index_imports_only_what_it_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
     (tmp_path / "callsheet.json").write_text(dump(small_catalog()))
     words = ["retrieve", "the weather tomorrow", "--catalog", str(tmp_path / "callsheet.json")]

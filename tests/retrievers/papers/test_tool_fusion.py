@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given, strategies as st
 
 from callsheet.graphs import Catalog, knowledge_graph
-from callsheet.retrievers import graph_rag_tool_fusion
-from scripted import tools_of_a
+from callsheet.retrievers import METHODS, graph_rag_tool_fusion
+from scripted import catalog_of, selector, tools_of_a
 
 
 def fused(found: str, catalog: Catalog, **limits: Any) -> str:
@@ -45,6 +47,18 @@ def test_the_path_says_what_brought_a_tool_and_a_found_one_is_its_own() -> None:
 def test_a_cycle_of_dependencies_ends() -> None:
     assert fused("x", tools_of_a(x="y", y="x")) == "x y"
     assert fused("x", tools_of_a(x="x")) == "x"
+
+
+@pytest.mark.parametrize("agents", [1, 2, None])
+def test_the_list_of_a_selection_is_that_of_the_algorithm_whatever_the_maximum_of_agents(agents: int | None) -> None:
+    catalog = catalog_of(a_x="c_n", b_y="c_n c_m", a_z="")
+    method = replace(METHODS["graph-rag-tool-fusion"], texts="full")
+    made = selector(catalog, {"a/x": 0.9, "b/y": 0.8, "a/z": 0.7}, made=method)
+    algorithm = graph_rag_tool_fusion(["a/x", "b/y", "a/z"], knowledge_graph(catalog), limit=10)
+    found = made.select("q", agents=agents)
+    assert [tool.id for tool in found.tools] == [reached.tool for reached in algorithm]
+    assert [tool.id for tool in found.tools] == ["a/x", "c/n", "b/y", "c/m", "a/z"]
+    assert [agent.id for agent in found.agents] == ["a", "b"]
 
 
 NAMES = "bcdefx"

@@ -67,7 +67,7 @@ async function answered(given) {
     const answer = await ask("search", given, "results");
     const all = answer.agents.reduce((n, agent) => n + agent.tools.length, 0);
     const numbers = [count(answer.agents.length, "agent"), count(all, "tool"), answer.skills.length > 0 && count(answer.skills.length, "skill")].filter(Boolean).join(", ");
-    const head = answer.fits ? numbers : answer.agents.length ? "Nothing fits well" : "Nothing was found";
+    const head = { found: numbers, unsure: `${numbers}; it is not sure that they fit`, nothing_fits: answer.agents.length ? "Nothing fits well" : "Nothing was found" }[answer.verdict];
     const item = (kind, one, ...children) => make("li", { class: kind }, children, bar(one.score), make("p", { class: "about", text: one.link.about }));
     const skill = (one) => item("tool", one, "Skill ", walk(one.link));
     const tool = (one) => {

@@ -52,7 +52,7 @@ async def test_a_post_sends_the_arguments_that_have_no_place_as_its_body(tmp_pat
 
 
 async def test_headers_are_from_the_environment_and_shown_nowhere(
-    tmp_path: Path, served: Shop, monkeypatch: Any
+    tmp_path: Path, served: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_KEY", SECRET)
     file = entry(tmp_path, shop_spec(), f"{served.url}/v1?key=${{SHOP_KEY}}", headers={"X-Key": "Bearer ${SHOP_KEY}"})
@@ -77,7 +77,7 @@ async def test_a_parameter_that_the_catalog_sets_is_no_argument(tmp_path: Path, 
     assert served.sent[0].target == "/x?api_key=a&q=c%26d%3De"
 
 
-async def test_an_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
+async def test_an_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_URL", "shop.example")
     loaded = load(entry(tmp_path, shop_spec(), "${SHOP_URL}"), yes=True)
     found = await called(loaded)

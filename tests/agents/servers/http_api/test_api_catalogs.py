@@ -214,7 +214,7 @@ async def test_a_specification_from_elsewhere_does_not_say_where_calls_go(tmp_pa
 
 
 async def test_headers_go_to_the_address_of_the_entry_and_to_no_other_host(
-    tmp_path: Path, served: Shop, monkeypatch: Any
+    tmp_path: Path, served: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_KEY", SECRET)
     with shop() as other:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from callsheet.graphs.storage import cache_folder
+from commands import Cli
 
 FAULTY: dict[str, Any] = {
     "name": "faulty",
@@ -29,7 +30,7 @@ SOUND: dict[str, Any] = {"name": "sums", "tools": [{"name": "add", "description"
 
 
 @pytest.fixture
-def check(tmp_path: Path, cli: Any) -> Any:
+def check(tmp_path: Path, cli: Cli) -> Any:
     def run(*manifests: dict[str, Any] | str, arguments: tuple[str, ...] = ()) -> tuple[int, str, str]:
         folder = tmp_path / "manifests"
         folder.mkdir(exist_ok=True)
@@ -164,7 +165,7 @@ def test_rdf_is_checked_where_it_is_wanted(check: Any) -> None:
 
 
 @pytest.mark.parametrize(("text", "status"), [("<http://x.test/a> <http://x.test/b", 2), ("", 0)])
-def test_an_rdf_file_is_checked_as_it_was_written(text: str, status: int, tmp_path: Path, cli: Any) -> None:
+def test_an_rdf_file_is_checked_as_it_was_written(text: str, status: int, tmp_path: Path, cli: Cli) -> None:
     agent = '<a> a cs:Agent ; dcterms:identifier "a" ; dcterms:description "Adds." ; cs:hosts <t> .'
     tool = '<t> a cs:Tool ; dcterms:identifier "a/t" ; cs:name "t" ; dcterms:description "Adds" ; cs:hostedOn <a> .'
     tool += " <t> cs:inputSchema '{}'^^cs:json ."
@@ -211,7 +212,7 @@ def policy_file(tmp_path: Path, **policy: Any) -> str:
     return str(file)
 
 
-def test_a_policy_hides_what_it_does_not_allow(catalog: Path, tmp_path: Path, cli: Any) -> None:
+def test_a_policy_hides_what_it_does_not_allow(catalog: Path, tmp_path: Path, cli: Cli) -> None:
     policy = policy_file(tmp_path, default="allow", deny=["shell"])
     words = ("retrieve", "use the shell", "--catalog", str(catalog), "--json", "--explain")
     assert "shell/use_shell" in cli(*words)[1]
@@ -223,7 +224,7 @@ def test_a_policy_hides_what_it_does_not_allow(catalog: Path, tmp_path: Path, cl
 
 
 @pytest.mark.server
-def test_rules_for_resources_and_prompts_have_an_effect(catalog: Path, tmp_path: Path, cli: Any) -> None:
+def test_rules_for_resources_and_prompts_have_an_effect(catalog: Path, tmp_path: Path, cli: Cli) -> None:
     server = {"command": sys.executable, "args": [str(SERVER.with_name("working_server.py")), str(tmp_path / "log")]}
     (config := tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"works": server}}))
     policy = policy_file(tmp_path, default="allow", deny=["works/resource:*", "works/prompt:report", "works/prompt:x"])
@@ -232,7 +233,7 @@ def test_rules_for_resources_and_prompts_have_an_effect(catalog: Path, tmp_path:
     assert ["'works/prompt:x'" in finding["message"] for finding in found] == [True]
 
 
-def test_check_finds_what_servers_changed_once(catalog: Path, tmp_path: Path, cli: Any) -> None:
+def test_check_finds_what_servers_changed_once(catalog: Path, tmp_path: Path, cli: Cli) -> None:
     script, pins = tmp_path / "a.json", tmp_path / "team" / "pins.json"
     script.write_text(json.dumps({"tools": [{"name": "work", "description": "Works."}]}))
     server = {"command": sys.executable, "args": [str(SERVER), str(script), str(tmp_path / "log")]}
@@ -250,3 +251,34 @@ def test_check_finds_what_servers_changed_once(catalog: Path, tmp_path: Path, cl
     assert status == 1
     rules = [finding["rule"] for finding in json.loads(out)["findings"] if finding["severity"] == "error"]
     assert rules == ["pin-changed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("aks", "x"), "Did you mean 'ask'?"),
+        (
+            ("check", "--catalog", "mytools.py"),
+            "mytools.py is a Python file: write mytools:shouts, which",
+        ),
+        (
+            ("check", "--catalog", "mytool"),
+            "no catalog at mytool: it is not a file, a folder or module:object (did",
+        ),
+        (("check", "--catalog", "one.json", "--ignore", "shadowin"), "(did you mean 'shadowing'?)"),
+        (("retrieve", "x", "--catalog", "one.json", "--method", "bm52"), "(did you mean 'bm25'?)"),
+        (("trust", "allow", "weathr", "--catalog", "one.json"), "(did you mean 'weather'?)"),
+        (("trust", "revoke", "weathr", "--catalog", "one.json"), "(did you mean 'weather'?)"),
+        (("call", "weather", "--catalog", "one.json"), "'weather' is an agent; its tools are weather/forecast"),
+        (("call", "forecast", "--catalog", "one.json"), "(did you mean 'weather/forecast'?)"),
+    ],
+)
+def test_a_wrong_name_is_answered_with_the_nearest(
+    tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mytools.py").write_text("LIMIT = 5\nshouts = [print]\n")
+    forecast = {"name": "forecast", "inputSchema": {"type": "object"}}
+    Path("one.json").write_text(json.dumps({"name": "weather", "tools": [forecast]}))
+    status, _, err = cli(*words)
+    assert (status, told in " ".join(err.split())) == (2, True), err

@@ -10,6 +10,7 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, Tool, load
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes, Proposal, decide, read_dependencies
+from commands import Cli
 
 RECORDS = {"items": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "string"}}}}}
 CRM: dict[str, Any] = {
@@ -37,7 +38,7 @@ EDGE = ("crm/delete_contact", "crm/search_contacts", "parameter_directly", "cont
 
 
 @pytest.fixture
-def infer(tmp_path: Path, cli: Any) -> Any:
+def infer(tmp_path: Path, cli: Cli) -> Any:
     (tmp_path / "crm.json").write_text(json.dumps(CRM), encoding="utf-8")
     return lambda *words, command="infer": cli(command, *words, "--catalog", tmp_path / "crm.json")
 
@@ -169,7 +170,7 @@ def learned(own_home: Path) -> None:
 
 
 @pytest.mark.usefixtures("learned")
-def test_everything_or_what_matches_is_forgotten(cli: Any) -> None:
+def test_everything_or_what_matches_is_forgotten(cli: Cli) -> None:
     assert cli("forget", "a/u")[1] == "forgot 1 tool and 1 observed dependency\n"
     assert list(OutcomeLog().of(TWO_TOOLS)) == ["a/t"]
     assert json.loads(cli("forget", "--json")[1]) == {"tools": 1, "dependencies": 1}
@@ -178,5 +179,5 @@ def test_everything_or_what_matches_is_forgotten(cli: Any) -> None:
 
 
 @pytest.mark.usefixtures("learned")
-def test_a_pattern_without_a_match_is_a_negative_result(cli: Any) -> None:
+def test_a_pattern_without_a_match_is_a_negative_result(cli: Cli) -> None:
     assert cli("forget", "none/*")[:2] == (1, NOTHING)

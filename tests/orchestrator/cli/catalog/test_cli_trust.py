@@ -13,6 +13,7 @@ from api_server import shop_spec
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import load
 from callsheet.graphs.trust.consent import StandingApprovals
+from commands import Cli
 from fleet import Fleet, definition
 
 NOTHING: dict[str, Any] = {"allowed": [], "servers": [], "open_calls": []}
@@ -29,7 +30,7 @@ def fleet(tmp_path: Path, own_home: Path) -> Fleet:
 
 
 @pytest.fixture
-def trust(cli: Any, fleet: Fleet) -> Any:
+def trust(cli: Cli, fleet: Fleet) -> Any:
     def run(*arguments: str) -> tuple[int, Any]:
         status, out, err = cli("trust", *arguments, "--catalog", fleet.config, "--json", "--yes")
         return status, json.loads(out) if out else err
@@ -57,7 +58,7 @@ def test_a_tool_is_allowed_listed_and_revoked(trust: Any, fleet: Fleet) -> None:
     assert trust("revoke", "git/push")[0] == 1
 
 
-def test_a_tool_that_has_changed_is_listed_as_one_that_asks(trust: Any, fleet: Fleet, cli: Any) -> None:
+def test_a_tool_that_has_changed_is_listed_as_one_that_asks(trust: Any, fleet: Fleet, cli: Cli) -> None:
     trust("allow", "git/push")
     fleet.serve("git", definition("push", "Pushes commits, and deletes the others."))
     cli("approve", "--all", "--catalog", fleet.config, "--yes")
@@ -90,7 +91,7 @@ def test_what_is_not_there_cannot_be_allowed(trust: Any, words: list[str], why: 
     assert why in told
 
 
-def test_nothing_is_allowed_without_a_person_or_a_yes(trust: Any, fleet: Fleet, cli: Any) -> None:
+def test_nothing_is_allowed_without_a_person_or_a_yes(trust: Any, fleet: Fleet, cli: Cli) -> None:
     status, out, err = cli("trust", "allow", "git/push", "--catalog", fleet.config)
     assert (status, out) == (2, "")
     assert "use --yes" in err or "--yes allows it" in err
@@ -100,7 +101,7 @@ def test_nothing_is_allowed_without_a_person_or_a_yes(trust: Any, fleet: Fleet, 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
 def test_all_tools_that_are_marked_are_one_question_which_names_them(
-    fleet: Fleet, cli: Any, monkeypatch: pytest.MonkeyPatch, answer: str
+    fleet: Fleet, cli: Cli, monkeypatch: pytest.MonkeyPatch, answer: str
 ) -> None:
     wipes = definition("wipe_all", "Shows all.", **READS)
     fleet.serve("clock", definition("now", "Tells the time.", **READS), wipes)
@@ -123,3 +124,24 @@ def test_all_tools_that_are_marked_are_one_question_which_names_them(
     assert (reason(fleet, "clock/now") == "") is (answer == "y")
     assert (reason(fleet, "shop-orders/tellOrder", str(spec)) == "") is (answer == "y")
     assert reason(fleet, "clock/wipe_all")
+
+
+def test_ten_servers_at_the_first_run_are_two_questions_which_show_each(
+    tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = Fleet(tmp_path)
+    for number in range(9):
+        fleet.serve(f"desk{number}", definition(f"read{number}", **READS))
+    document = json.loads(fleet.config.read_text())
+    document["mcpServers"]["same"] = document["mcpServers"]["desk0"]
+    fleet.config.write_text(json.dumps(document))
+    for stream in (sys.stdin, sys.stderr):
+        monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
+    asked: list[str] = []
+    monkeypatch.setattr("click.termui.visible_prompt_func", lambda text: (asked.append(text), "y")[1])
+    told = cli("index", "--catalog", fleet.config)[2]
+    assert len(asked) == 2
+    names = [*(f"desk{number}" for number in range(9)), "same"]
+    assert all(f"  {name}: {sys.executable}" in told for name in names)
+    assert all(f"  {name}: read" in told for name in names)
+    assert f"as in `callsheet trust allow desk0 --catalog {fleet.config}`" in told

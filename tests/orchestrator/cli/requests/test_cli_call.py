@@ -11,6 +11,7 @@ import click
 import pytest
 
 from callsheet.orchestrator.cli import call as command
+from commands import Cli
 from fleet import Fleet
 
 NOTE: dict[str, Any] = {
@@ -35,7 +36,7 @@ def desk(tmp_path: Path) -> Fleet:
 
 
 @pytest.fixture
-def call(desk: Fleet, cli: Any) -> Call:
+def call(desk: Fleet, cli: Cli) -> Call:
     """``callsheet call`` with these words: exit status, and its JSON, or what it says of a mistake."""
 
     def run(*words: str) -> tuple[int, Any]:
@@ -62,7 +63,7 @@ def test_a_call_that_may_change_something_is_not_made_if_nobody_can_be_asked(des
     assert f"allow the tool for good with `{allow}`" in told["error"]
 
 
-def test_the_command_that_a_refusal_prints_works_as_it_is(desk: Fleet, call: Call, cli: Any) -> None:
+def test_the_command_that_a_refusal_prints_works_as_it_is(desk: Fleet, call: Call, cli: Cli) -> None:
     printed = call("desk/create_note", "title=x")[1]["error"].split("`")[1]
     assert cli(*printed.split()[1:], "--yes")[0] == 0
     assert call("desk/create_note", "title=x")[0] == 0
@@ -70,7 +71,7 @@ def test_the_command_that_a_refusal_prints_works_as_it_is(desk: Fleet, call: Cal
 
 
 def test_approval_never_and_a_person_who_agrees_send_the_call(
-    desk: Fleet, call: Call, cli: Any, monkeypatch: pytest.MonkeyPatch
+    desk: Fleet, call: Call, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert call("desk/create_note", "title=x", "--approval", "never")[0] == 0
     monkeypatch.setattr(command, "has_terminal", lambda: True)
@@ -105,7 +106,7 @@ def test_a_call_without_a_required_argument_is_refused(desk: Fleet, call: Call) 
     assert "'title' is a required property" in told["error"]
 
 
-def test_what_a_run_prints_runs_with_the_catalog_that_was_used(desk: Fleet, cli: Any) -> None:
+def test_what_a_run_prints_runs_with_the_catalog_that_was_used(desk: Fleet, cli: Cli) -> None:
     answer = json.loads(cli("ask", "Create note title: x", "--catalog", desk.config, "--yes", "--json")[1])["answer"]
     printed = answer.split("`")[1]
     assert printed == f"callsheet trust allow desk/create_note --catalog {desk.config}"
@@ -115,7 +116,7 @@ def test_what_a_run_prints_runs_with_the_catalog_that_was_used(desk: Fleet, cli:
 
 
 def test_consent_and_review_are_asked_for_with_commands_that_run(
-    desk: Fleet, cli: Any, monkeypatch: pytest.MonkeyPatch
+    desk: Fleet, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CALLSHEET_CATALOG", str(desk.config))
     status, _, err = cli("index")

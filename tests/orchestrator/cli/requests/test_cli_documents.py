@@ -11,6 +11,7 @@ import pytest
 
 from api_server import Shop, shop, shop_spec
 from callsheet.orchestrator.cli.main import main
+from commands import Cli
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def docs(tmp_path: Path, own_home: Path) -> Path:
     return folder
 
 
-def test_index_reports_what_it_did(docs: Path, cli: Any) -> None:
+def test_index_reports_what_it_did(docs: Path, cli: Cli) -> None:
     status, out, err = cli("documents", "index", docs)
     assert status == 0
     assert out.startswith("1 document, 1 chunk, 2 different sentences: 1 added, 0 updated, 0 removed in ")
@@ -36,14 +37,14 @@ def test_index_reports_what_it_did(docs: Path, cli: Any) -> None:
     assert [(problem["document"], problem["kind"]) for problem in report["problems"]] == [("broken.pdf", "broken")]
 
 
-def test_ask_answers_with_citations(docs: Path, cli: Any) -> None:
+def test_ask_answers_with_citations(docs: Path, cli: Cli) -> None:
     status, out, _ = cli("documents", "ask", docs, "How many days of paid leave are there a year?")
     assert (status, out.splitlines()[0]) == (0, "Leave: Every employee has 25 days of paid leave a year. [leave.md#1]")
     status, out, _ = cli("documents", "ask", docs, "How many days of paid leave are there?", "--json")
     assert json.loads(out)["citations"] == ["leave.md#1"]
 
 
-def test_an_answer_that_the_documents_do_not_hold_is_negative(docs: Path, cli: Any) -> None:
+def test_an_answer_that_the_documents_do_not_hold_is_negative(docs: Path, cli: Cli) -> None:
     status, out, _ = cli("documents", "ask", docs, "Who won the zeppelin race?")
     assert status == 1
     assert out.startswith("The documents do not answer this.")
@@ -59,14 +60,14 @@ def test_an_answer_that_the_documents_do_not_hold_is_negative(docs: Path, cli: A
         (("index", "DOCS", "--embeddings", "nonsense"), "unknown embedder 'nonsense'"),
     ],
 )
-def test_the_callers_mistakes_are_one_line(docs: Path, cli: Any, arguments: tuple[str, ...], said: str) -> None:
+def test_the_callers_mistakes_are_one_line(docs: Path, cli: Cli, arguments: tuple[str, ...], said: str) -> None:
     status, out, err = cli("documents", *(str(docs) if word == "DOCS" else word for word in arguments))
     assert (status, out) == (2, "")
     assert said in err
     assert "--model" not in arguments or not list((docs.parent / "home").rglob("*.sqlite*"))
 
 
-def test_a_folder_without_documents_is_negative(tmp_path: Path, docs: Path, cli: Any) -> None:
+def test_a_folder_without_documents_is_negative(tmp_path: Path, docs: Path, cli: Cli) -> None:
     (tmp_path / "empty").mkdir()
     status, _, err = cli("documents", "index", tmp_path / "empty")
     assert status == 1
@@ -80,7 +81,7 @@ def served() -> Iterator[Shop]:
 
 
 @pytest.fixture
-def printed_by(capsys: Any, monkeypatch: Any, tmp_path: Path) -> Any:
+def printed_by(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
 
     def printed(*words: str) -> tuple[int, dict[str, Any]]:

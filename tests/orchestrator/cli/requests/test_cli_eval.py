@@ -20,7 +20,7 @@ from callsheet.orchestrator.apps.model_arms import ARMS, Arms, Attempt, record_o
 from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation, evaluate_arms, grade_attempt, sample_queries
 from callsheet.retrievers import METHODS, LabelledQuery
 from choosing_model import ChoosingModel
-from commands import run
+from commands import Cli, run
 from scripted_model import ScriptedModel
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "eval"
@@ -32,7 +32,7 @@ def example(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_CATALOG", str(EXAMPLE / "catalog"))
 
 
-def test_json_has_all_figures_and_nothing_else_is_printed(cli: Any) -> None:
+def test_json_has_all_figures_and_nothing_else_is_printed(cli: Cli) -> None:
     status, out, err = cli("eval", QUERIES, "--json")
     report = json.loads(out)
     assert (status, err, report["n"], report["n_tool"]) == (0, "", 13, 12)
@@ -47,7 +47,7 @@ def test_json_has_all_figures_and_nothing_else_is_printed(cli: Any) -> None:
 
 @pytest.mark.parametrize("size", [("-k", "1"), ("-k", "2", "--tools", "3"), ()])
 def test_the_recall_is_that_of_what_retrieve_returns_with_the_same_options(
-    size: tuple[str, ...], tmp_path: Path, cli: Any
+    size: tuple[str, ...], tmp_path: Path, cli: Cli
 ) -> None:
     wanted = {
         "Will it rain in Oslo tomorrow? Then read plan.md": ["weather/forecast", "files/read_document"],
@@ -65,7 +65,7 @@ def test_the_recall_is_that_of_what_retrieve_returns_with_the_same_options(
 
 
 @pytest.mark.parametrize(("metric", "kind"), [("complete@10", "tools"), ("skill.recall@1", "skills")])
-def test_a_gate_on_a_metric_without_labels_is_refused(metric: str, kind: str, tmp_path: Path, cli: Any) -> None:
+def test_a_gate_on_a_metric_without_labels_is_refused(metric: str, kind: str, tmp_path: Path, cli: Cli) -> None:
     path = tmp_path / "queries.jsonl"
     path.write_text('{"query": "rain?", "agents": ["weather"]}\n')
     status, _, err = cli("eval", str(path), "--fail-under", f"{metric}=0")
@@ -73,7 +73,7 @@ def test_a_gate_on_a_metric_without_labels_is_refused(metric: str, kind: str, tm
     assert f"no query has {kind} labelled" in " ".join(err.split())
 
 
-def test_queries_of_skills_only_have_figures_of_skills_only(tmp_path: Path, cli: Any) -> None:
+def test_queries_of_skills_only_have_figures_of_skills_only(tmp_path: Path, cli: Cli) -> None:
     skill = tmp_path / "skills" / "minutes" / "SKILL.md"
     skill.parent.mkdir(parents=True)
     skill.write_text("---\nname: minutes\ndescription: Write the minutes of a meeting.\n---\n")
@@ -88,7 +88,7 @@ def test_queries_of_skills_only_have_figures_of_skills_only(tmp_path: Path, cli:
     assert (status, "no query has agents labelled" in " ".join(err.split())) == (2, True)
 
 
-def test_people_get_tables_of_at_most_100_columns(cli: Any) -> None:
+def test_people_get_tables_of_at_most_100_columns(cli: Cli) -> None:
     status, out, err = cli("eval", QUERIES, "-k", "2", "--tools", "4")
     assert (status, err) == (0, "")
     for part in (
@@ -106,7 +106,7 @@ def test_people_get_tables_of_at_most_100_columns(cli: Any) -> None:
     assert max(map(len, tables)) <= 100
 
 
-def test_a_gate_that_fails_is_a_line_and_the_status_is_1(cli: Any) -> None:
+def test_a_gate_that_fails_is_a_line_and_the_status_is_1(cli: Cli) -> None:
     gates = {"recall@5": ".5", "agent.ndcg@5": "0", "complete@10": "0.1", "recall@1": "1", "tool.map@1": "1"}
     words = [f"--fail-under={metric}={least}" for metric, least in gates.items()]
     status, out, err = cli("eval", QUERIES, *words, "--json")
@@ -116,11 +116,15 @@ def test_a_gate_that_fails_is_a_line_and_the_status_is_1(cli: Any) -> None:
     assert [line.partition(" is 0.")[0] for line in err.splitlines()] == ["failed: recall@1", "failed: tool.map@1"]
     assert err.endswith("under 1\n")
     assert cli("eval", QUERIES, *words[:3])[0] == 0
+
+
+def test_a_report_names_what_is_missed_and_confused(cli: Any) -> None:
+    report = json.loads(cli("eval", QUERIES, "--tools", "1", "--json")[1])
     assert {"ids", "kind", "rank", "why"} <= set(report["missed"][0]["lacking"][0])
     assert report["confused"][0]["count"] >= 1
 
 
-def test_methods_are_measured_side_by_side(cli: Any) -> None:
+def test_methods_are_measured_side_by_side(cli: Cli) -> None:
     status, out, err = cli("eval", QUERIES, "--methods", ",".join(METHODS), "--json")
     report = json.loads(out)
     by_name = {method.pop("name"): method for method in report["methods"]}
@@ -138,7 +142,7 @@ def test_methods_are_measured_side_by_side(cli: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in ("callsheet", "agent-as-a-graph")])
-def test_retrieve_shows_what_eval_measures(name: str, cli: Any) -> None:
+def test_retrieve_shows_what_eval_measures(name: str, cli: Cli) -> None:
     query = json.loads(Path(QUERIES).read_text(encoding="utf-8").splitlines()[0])["query"]
     status, out, _ = cli("retrieve", query, "--method", name, "-k", "10", "--json")
     found = json.loads(out)
@@ -150,7 +154,7 @@ def test_retrieve_shows_what_eval_measures(name: str, cli: Any) -> None:
 
 
 @pytest.mark.parametrize(("command", "option"), [("retrieve", "--method"), ("eval", "--methods")])
-def test_an_unknown_method_is_refused_with_the_names_of_all(command: str, option: str, cli: Any) -> None:
+def test_an_unknown_method_is_refused_with_the_names_of_all(command: str, option: str, cli: Cli) -> None:
     status, _, err = cli(command, QUERIES, option, "bm26")
     assert status == 2
     assert f"there is no method 'bm26'; there are {', '.join(METHODS)}" in " ".join(err.split())
@@ -184,7 +188,7 @@ def queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (["--model", "m", "--prices", "none.json"], "none.json cannot be read"),
     ],
 )
-def test_a_usage_error_ends_with_status_2(arguments: list[str], said: str, queries: str, cli: Any) -> None:
+def test_a_usage_error_ends_with_status_2(arguments: list[str], said: str, queries: str, cli: Cli) -> None:
     status, out, err = cli("eval", queries, *arguments)
     assert (status, out) == (2, "")
     assert said in " ".join(err.split())
@@ -199,21 +203,23 @@ def test_a_usage_error_ends_with_status_2(arguments: list[str], said: str, queri
         ({"tools": ["forecast"], "arguments": {"air_quality": {}}}, "has weather/air_quality, which"),
     ],
 )
-def test_an_invalid_file_ends_with_status_2_and_names_the_line(line: Any, said: str, tmp_path: Path, cli: Any) -> None:
+def test_an_invalid_file_ends_with_status_2_and_names_the_line(line: Any, said: str, tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "queries.jsonl").write_text(json.dumps({"query": "rain?", **line}))
     status, out, err = cli("eval", tmp_path / "queries.jsonl")
     assert (status, out) == (2, "")
     assert said in err
 
 
-def test_a_gate_of_an_arm_fails_too(queries: str, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gate_of_an_arm_fails_too(
+    queries: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(callsheet.agents, "chat_model", lambda name, **_: ChoosingModel(choices={}))
     status, out, err = run(capsys, "eval", queries, "--model", "m", "--arms", "k10", "--fail-under=k10.success=.5")
     assert (status, err) == (1, "failed: k10.success is 0.0000, under 0.5\n")
     assert "not chosen" in out
 
 
-def test_arms_are_compared(queries: str, tmp_path: Path, capsys: Any) -> None:
+def test_arms_are_compared(queries: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gate = ("--fail-under", "k10.success=1")
     status, out, err = run(capsys, "eval", queries, "--model", "m", "--arms", "all, k10", *gate)
     assert (status, err) == (0, "")
@@ -256,7 +262,7 @@ async def evaluated(made: Arms, names: list[str], folder: Path, **more: Any) -> 
 
 
 @pytest.mark.parametrize("name", ARMS)
-async def test_every_arm_lets_the_right_tool_be_called(arms: Any, name: str, tmp_path: Path) -> None:
+async def test_every_arm_lets_the_right_tool_be_called(arms: Callable[..., Arms], name: str, tmp_path: Path) -> None:
     evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), [name], tmp_path)
     (arm,) = evaluation.arms
     assert [(case.grade.cause, case.grade.detail) for case in arm.cases] == [("", ""), ("", "")]
@@ -278,7 +284,7 @@ async def test_every_arm_lets_the_right_tool_be_called(arms: Any, name: str, tmp
     ],
 )
 async def test_each_cause_of_a_failure_is_named(
-    arms: Any, choices: Any, more: Any, arm: str, cause: str, tmp_path: Path
+    arms: Callable[..., Arms], choices: Any, more: Any, arm: str, cause: str, tmp_path: Path
 ) -> None:
     evaluation = await evaluated(arms(ChoosingModel(choices=choices, **more)), [arm], tmp_path)
     assert evaluation.arms[0].cases[0].grade.cause == cause
@@ -298,7 +304,9 @@ class Wordy(ChoosingModel):
         return super()._generate(messages, *args, **kwargs)
 
 
-async def test_an_attempt_with_an_answer_that_was_cut_is_graded_and_stored(arms: Any, tmp_path: Path) -> None:
+async def test_an_attempt_with_an_answer_that_was_cut_is_graded_and_stored(
+    arms: Callable[..., Arms], tmp_path: Path
+) -> None:
     for model in (Wordy(choices=RIGHT), Wordy(choices={})):
         evaluation = await evaluated(arms(model), ["auto"], tmp_path)
         assert [case.grade.cause for case in evaluation.arms[0].cases] == ["", ""]
@@ -347,7 +355,7 @@ def test_only_plain_numbers_are_compared_as_numbers(given: Any, wanted: Any, sam
     assert (not grade_attempt(query, made(calls=(Call(agent="a", tool="a/x", args={"value": given}),))).cause) is same
 
 
-async def test_stored_attempts_are_not_made_again_also_after_a_kill(arms: Any, tmp_path: Path) -> None:
+async def test_stored_attempts_are_not_made_again_also_after_a_kill(arms: Callable[..., Arms], tmp_path: Path) -> None:
     folder = tmp_path / "attempts"
     first = await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k10", "none"], folder)
     stored = sorted(folder.iterdir())
@@ -363,19 +371,19 @@ async def test_stored_attempts_are_not_made_again_also_after_a_kill(arms: Any, t
     assert [arm.success for arm in first.arms] == [arm.success for arm in second.arms] == [1.0, 1.0]
 
 
-async def test_attempts_that_cannot_be_stored_are_an_error(arms: Any, tmp_path: Path) -> None:
+async def test_attempts_that_cannot_be_stored_are_an_error(arms: Callable[..., Arms], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SettingsError, match=r"cannot be stored in .*: set CALLSHEET_HOME to a writable folder"):
         await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k10"], tmp_path / "file")
 
 
-async def test_an_error_of_the_model_is_not_stored(arms: Any, tmp_path: Path) -> None:
+async def test_an_error_of_the_model_is_not_stored(arms: Callable[..., Arms], tmp_path: Path) -> None:
     evaluation = await evaluated(arms(ChoosingModel(choices={}, error=" ")), ["k10"], tmp_path)
     assert not list(tmp_path.iterdir())
     assert evaluation.arms[0].causes == {"model error": 2}
 
 
-async def test_no_attempt_begins_after_the_cost_is_reached(arms: Any, tmp_path: Path) -> None:
+async def test_no_attempt_begins_after_the_cost_is_reached(arms: Callable[..., Arms], tmp_path: Path) -> None:
     more = {"price": Price(input=1000, cached=0, output=0), "max_cost": 0.1}
     evaluation = await evaluated(arms(ChoosingModel(choices=RIGHT)), ["k10", "all"], tmp_path, **more)
     assert [len(arm.cases) for arm in evaluation.arms] == [1, 0]
@@ -384,7 +392,7 @@ async def test_no_attempt_begins_after_the_cost_is_reached(arms: Any, tmp_path: 
     assert [arm["interval"] for arm in evaluation.to_dict()["arms"]] == [[1.0, 1.0], [0.0, 0.0]]
 
 
-async def test_differences_are_paired(arms: Any, tmp_path: Path) -> None:
+async def test_differences_are_paired(arms: Callable[..., Arms], tmp_path: Path) -> None:
     wrong = {**RIGHT, "rain": ("forecast", {"place": "Bergen", "days": "1"})}
     evaluation = await evaluated(arms(ChoosingModel(choices=wrong)), ["none", "k10"], tmp_path)
     first, second = evaluation.to_dict()["arms"]

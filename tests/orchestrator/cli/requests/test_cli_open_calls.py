@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from commands import Cli
 from fleet import Fleet
 from forked import Forked
 
@@ -65,7 +66,7 @@ class Invoices:
 
 
 @pytest.fixture
-def invoices(tmp_path: Path, cli: Any) -> Invoices:
+def invoices(tmp_path: Path, cli: Cli) -> Invoices:
     return Invoices(tmp_path, cli)
 
 

@@ -18,18 +18,19 @@ from callsheet.agents.models.chat_models import chat_model
 from callsheet.orchestrator.cli import ask as ask_command, main as command_line, output
 from callsheet.orchestrator.cli.ask import RunResult
 from callsheet.orchestrator.run.threads import Threads
-from commands import run
+from commands import Cli, run
 from deciding_model import DecidingModel
 
 HIDDEN = "\x1b[2J"
 CATALOG = Path(__file__).parents[4] / "examples" / "eval" / "catalog"
 
 
-def test_every_row_of_retrieve_has_a_tool_and_the_other_agents_are_named_once(cli: Any) -> None:
+def test_every_row_of_retrieve_has_a_tool_and_the_other_agents_are_named_once(cli: Cli) -> None:
     given = ("retrieve", "will it rain tomorrow", "--catalog", str(CATALOG), "--tools", "2")
-    header, *rows = cli(*given)[1].splitlines()
+    header, *rows, doubt = cli(*given)[1].splitlines()
     assert header.split() == ["agent", "score", "tool"]
     assert [row.split()[-1] for row in rows] == ["weather/forecast", "weather/current_weather"]
+    assert doubt.startswith("It is not sure that one of these fits: 0.")
     last = cli(*given, "-k", "5")[1].splitlines()[-1]
     assert last.startswith("without a tool among these: calendar (")
     assert [name in last for name in ("mail (", "files (", "weather")] == [True, True, False]
@@ -67,7 +68,7 @@ def test_a_refused_request_is_told_once(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == ""
 
 
-def test_a_bug_is_no_negative_answer(monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
+def test_a_bug_is_no_negative_answer(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
     @click.command()
     def breaks() -> None:
         raise ZeroDivisionError
@@ -78,14 +79,14 @@ def test_a_bug_is_no_negative_answer(monkeypatch: pytest.MonkeyPatch, cli: Any) 
 
 
 @pytest.mark.parametrize("servers", [{}, {"time": {"command": "uvx", "disabled": True}}])
-def test_a_catalog_without_anything_says_so(servers: object, tmp_path: Path, cli: Any) -> None:
+def test_a_catalog_without_anything_says_so(servers: object, tmp_path: Path, cli: Cli) -> None:
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}))
     status, _, err = cli("retrieve", "time", "--catalog", tmp_path / "mcp.json")
     assert status == 1
     assert "mcp.json: it is empty, or everything in it is disabled" in err
 
 
-def test_texts_of_documents_send_no_orders_to_the_terminal(tmp_path: Path, cli: Any) -> None:
+def test_texts_of_documents_send_no_orders_to_the_terminal(tmp_path: Path, cli: Cli) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
     (folder / "leave.md").write_text(f"Every employee has 25 days{HIDDEN} of paid leave a year.\n")
@@ -153,7 +154,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[DecidingModel]:
 
 
 @pytest.fixture
-def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Ask:
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ask:
     (tmp_path / "clock_of_the_tests.py").write_text(CLOCK)
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -218,7 +219,7 @@ def test_a_question_that_is_not_answered_leaves_the_request_undone(
 
 
 def test_ctrl_c_at_a_question_prints_the_command_that_goes_on(
-    ask: Ask, model: DecidingModel, terminal: Callable[..., None], capsys: Any
+    ask: Ask, model: DecidingModel, terminal: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     terminal(None)
     status, _, err = ask(*ASKING)

@@ -122,7 +122,7 @@ def _read(terminal: int) -> str:
 
 
 @pytest.fixture
-def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> Post:
+def post(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Post:
     (tmp_path / "post_of_the_tests.py").write_text(POST)
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -227,11 +227,11 @@ def test_a_person_at_a_terminal_edits_approves_and_refuses(post: Post) -> None:
     post.environment["VISUAL"] = str(editor)
     says = [
         ("wants to call orders/order_status", ""),
-        ("ask later", "e"),
+        ("q=later", "e"),
         ('"ORD-7"', ""),
-        ("ask later", "y"),
+        ("q=later", "y"),
         ("wants to call mail/send_mail", ""),
-        ("ask later", "n"),
+        ("q=later", "n"),
         ("Why", "not her"),
     ]
     talk = [(text, line) for text, line in says if line]
@@ -245,7 +245,7 @@ LACKING = "Look up the status of an order"
 
 @pytest.mark.server
 def test_a_person_at_a_terminal_gives_the_value_that_a_step_lacks(post: Post) -> None:
-    says = [("order_id", "ORD-9"), ("ask later", "y")]
+    says = [("order_id", "ORD-9"), ("q=later", "y")]
     status, out, _ = post.talk(LACKING, says=says, as_json=False)
     assert (status, post.effects) == (0, ["looked up ORD-9"])
     assert "ORD-9 was shipped on Monday" in out
@@ -274,7 +274,9 @@ def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
     assert "'league' is not one of ['mile', 'km']" in err
 
 
-def test_a_secret_that_does_not_fit_is_not_shown(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_a_secret_that_does_not_fit_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     schema = {"type": "object", "properties": {"password": {"type": "string", "minLength": 9}}}
     value = input_question("1", "a/b", schema, "x")
     lines = iter(["hunter2", ""])

@@ -28,7 +28,9 @@ ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
 
 @pytest.fixture(scope="module", params=["modern", "legacy"])
-def asking(request: Any, tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
+def asking(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings
+) -> Iterator[Desk]:
     folder = tmp_path_factory.mktemp(request.param)
     made = Desk(folder, minilm, names=("asks",), server=SERVERS[request.param])
     yield made
@@ -43,7 +45,7 @@ def old(tmp_path: Path, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
 
 
 @pytest.fixture(autouse=True)
-async def no_session(request: Any) -> Any:
+async def no_session(request: pytest.FixtureRequest) -> Any:
     """Each test begins a session, which tells the server whether a person can be asked."""
     yield
     if "asking" in request.fixturenames:

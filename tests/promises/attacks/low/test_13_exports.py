@@ -40,7 +40,7 @@ def manifests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("words", [("export", "--format", form) for form in FORMS] + [("infer", "--json"), ("infer",)])
 def test_no_command_hands_on_what_the_policy_withholds(
-    manifests: Path, tmp_path: Path, words: tuple[str, ...], capsys: Any
+    manifests: Path, tmp_path: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy = tmp_path / "policy.json"
     policy.write_text(json.dumps({"default": "allow", "deny": [SECRET]}))
@@ -52,7 +52,9 @@ def test_no_command_hands_on_what_the_policy_withholds(
     assert "the policy allows 1 of 2 tools" in err
 
 
-def test_a_file_that_is_exported_holds_no_more_either(manifests: Path, tmp_path: Path, capsys: Any) -> None:
+def test_a_file_that_is_exported_holds_no_more_either(
+    manifests: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     policy = tmp_path / "policy.json"
     policy.write_text(json.dumps({"default": "deny", "allow": ["people"]}))
     given = ("--catalog", str(manifests), "--policy", str(policy), "-o", str(tmp_path / "out"), "--json")

@@ -46,7 +46,9 @@ async def kept(threads: Threads, note: str = "x", room: str = "PRAGMA page_count
             await saver.aput(CONFIG, {**empty_checkpoint(), "channel_values": {"note": note}}, {}, {})
 
 
-def test_a_full_disk_costs_no_pin_and_is_told_in_one_line(fleet: Fleet, full: Callable[[], None], capsys: Any) -> None:
+def test_a_full_disk_costs_no_pin_and_is_told_in_one_line(
+    fleet: Fleet, full: Callable[[], None], capsys: pytest.CaptureFixture[str]
+) -> None:
     fleet.serve("a", definition("work"))
     load(fleet.config, yes=True)
     book = next((fleet.folder.parent / "home" / "pins").iterdir())
@@ -69,7 +71,9 @@ async def test_a_thread_that_finds_no_room_says_so_and_stays(tmp_path: Path) -> 
     await kept(threads, "again")
 
 
-def test_any_command_tells_of_a_full_disk(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_any_command_tells_of_a_full_disk(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fails(*_: Any, **__: Any) -> None:
         try:
             raise sqlite3.OperationalError("database or disk is full")
@@ -82,7 +86,9 @@ def test_any_command_tells_of_a_full_disk(fleet: Fleet, monkeypatch: pytest.Monk
     assert (status, FREE in err, "Traceback" in err) == (2, True, False)
 
 
-def test_what_is_no_full_disk_is_not_taken_for_one(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_what_is_no_full_disk_is_not_taken_for_one(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError("a fault of ours")
 

@@ -38,7 +38,9 @@ def asked(monkeypatch: pytest.MonkeyPatch, capsys: Any, args: Any) -> str:
 
 
 @pytest.mark.parametrize("name", MAILS)
-def test_every_key_of_a_call_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: Any, name: str) -> None:
+def test_every_key_of_a_call_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
     said = asked(monkeypatch, capsys, MAILS[name])
     assert "bcc" in said
     assert "eve@evil.example" in said
@@ -46,7 +48,9 @@ def test_every_key_of_a_call_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: A
     assert len(said) < 60_000
 
 
-def test_what_is_left_out_of_a_value_is_said(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_what_is_left_out_of_a_value_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     said = asked(monkeypatch, capsys, {"body": "a" * 5_000, "to": [str(n) for n in range(2_000)]})
     assert "… 4,400 characters …" in said
     assert "1,500 of 2,000 items of this list are not shown here" in said

@@ -158,7 +158,7 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Pa
 
 @pytest.mark.parametrize("folder", ["../../private", "docs", "{private}"], ids=["relative", "link", "absolute"])
 def test_a_folder_is_read_when_a_person_has_seen_where_it_is_and_agreed(
-    foreign: Callable[..., Path], tmp_path: Path, folder: str, capsys: Any
+    foreign: Callable[..., Path], tmp_path: Path, folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = foreign(folder.format(private=tmp_path / "private"))
     with pytest.raises(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Callable
+
+from scenario import Scenario
 
 
-async def test_a_server_that_dies_at_its_start_costs_its_own_step_only(scenario: Any) -> None:
+async def test_a_server_that_dies_at_its_start_costs_its_own_step_only(scenario: Callable[..., Scenario]) -> None:
     await scenario().survives("start", mode="exit")
 
 
-async def test_a_server_that_is_down_is_picked_by_its_last_known_tools_and_marked(scenario: Any) -> None:
+async def test_a_server_that_is_down_is_picked_by_its_last_known_tools_and_marked(
+    scenario: Callable[..., Scenario],
+) -> None:
     made = scenario()
     made.be("faulty", "exit")
     await asyncio.to_thread(made.read)

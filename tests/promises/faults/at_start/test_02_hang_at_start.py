@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from callsheet.agents import SessionPool
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.graphs import ServerConfig
-from scenario import PATIENT
+from scenario import PATIENT, Scenario
 from servers import HANG, Servers, until
 
 LIMIT = 3.0
 
 
-async def test_a_hang_at_the_start_costs_its_own_step_only(scenario: Any) -> None:
+async def test_a_hang_at_the_start_costs_its_own_step_only(scenario: Callable[..., Scenario]) -> None:
     made = [scenario(own={"start": LIMIT}), scenario(own={"start": HANG, "list": LIMIT})]
     init, listing = await asyncio.gather(
         made[0].survives("timeout", mode="hang_init"), made[1].survives("timeout", mode="hang_list")

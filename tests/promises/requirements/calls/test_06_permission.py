@@ -16,6 +16,7 @@ from callsheet import AgentGraphRetriever, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import Loaded, Policy, SettingsError, load
 from callsheet.orchestrator import CallsheetTools, create_retriever_app
+from fleet import Fleet, definition
 from scripted_model import ScriptedModel, calls, ended, planned
 
 POLICY = {
@@ -34,17 +35,17 @@ def as_user(name: str, **more: Any) -> Any:
 
 
 @pytest.fixture
-def loaded(fleet: Any, tool: Any) -> Loaded:
+def loaded(fleet: Fleet) -> Loaded:
     """Three servers; reading needs nothing, copying needs the shell."""
     needs = {"callsheet/depends_on": [{"tool": "shell/execute", "kind": "tool_directly"}]}
     fleet.serve(
         "files",
-        tool("read_file", "Reads a file from the disk."),
-        tool("delete_file", "Deletes a file from the disk."),
-        tool("copy_file", "Copies a file on the disk.", _meta=needs),
+        definition("read_file", "Reads a file from the disk."),
+        definition("delete_file", "Deletes a file from the disk."),
+        definition("copy_file", "Copies a file on the disk.", _meta=needs),
     )
-    fleet.serve("shell", tool("execute", "Executes a command that reads a file from the disk."))
-    fleet.serve("mail", tool("send_mail", "Sends a letter to a person."))
+    fleet.serve("shell", definition("execute", "Executes a command that reads a file from the disk."))
+    fleet.serve("mail", definition("send_mail", "Sends a letter to a person."))
     return load(fleet.config, yes=True, policy=Policy(**POLICY))
 
 
@@ -59,7 +60,7 @@ async def called(registry: ToolRegistry, tool: str, user: Any = None) -> str:
     return "done" if answer.status == "success" else answer.text
 
 
-async def test_a_forged_call_is_refused_and_no_byte_is_sent(fleet: Any, loaded: Loaded) -> None:
+async def test_a_forged_call_is_refused_and_no_byte_is_sent(fleet: Fleet, loaded: Loaded) -> None:
     registry, before = ToolRegistry.from_catalog(loaded), fleet.bytes_sent("shell")
     said = await called(registry, "shell/execute")
     assert "agent 'shell', tool 'execute': the policy does not allow" in said
@@ -67,7 +68,7 @@ async def test_a_forged_call_is_refused_and_no_byte_is_sent(fleet: Any, loaded: 
     assert await called(registry, "files/read_file") == "done"
 
 
-async def test_a_call_that_something_renames_is_refused_and_no_byte_is_sent(fleet: Any, loaded: Loaded) -> None:
+async def test_a_call_that_something_renames_is_refused_and_no_byte_is_sent(fleet: Fleet, loaded: Loaded) -> None:
     @wrap_tool_call
     async def renaming(request: Any, handler: Any) -> Any:
         return await handler(request.override(tool_call={**request.tool_call, "name": "shell_execute"}, tool=None))
@@ -81,7 +82,7 @@ async def test_a_call_that_something_renames_is_refused_and_no_byte_is_sent(flee
     assert fleet.calls("files") == []
 
 
-async def test_a_tool_of_an_earlier_step_is_refused_and_no_byte_is_sent(fleet: Any, loaded: Loaded) -> None:
+async def test_a_tool_of_an_earlier_step_is_refused_and_no_byte_is_sent(fleet: Fleet, loaded: Loaded) -> None:
     planner = ScriptedModel(replies=[planned(("1", "send a letter", []), ("2", "read a file", ["1"]))])
     model = ScriptedModel(replies=[lambda told: ended(told[-1]) if answered(told) else calls("mail_send_mail")])
     app = create_supervisor(loaded, planner_model=planner, worker_model=model, settings=UNASKED).compile()
@@ -91,7 +92,7 @@ async def test_a_tool_of_an_earlier_step_is_refused_and_no_byte_is_sent(fleet: A
     assert fleet.calls("files") == []
 
 
-async def test_a_tool_that_was_granted_before_is_refused_once_it_is_not(fleet: Any, loaded: Loaded) -> None:
+async def test_a_tool_that_was_granted_before_is_refused_once_it_is_not(fleet: Fleet, loaded: Loaded) -> None:
     registry = ToolRegistry.from_catalog(loaded)
     (bound,) = registry.bind(["files/read_file"], "run").values()
     assert await bound.ainvoke({}) == "files did read_file"
@@ -102,7 +103,7 @@ async def test_a_tool_that_was_granted_before_is_refused_once_it_is_not(fleet: A
     await registry.close_run("run")
 
 
-async def test_a_resumed_run_is_held_to_who_resumes_it(fleet: Any, loaded: Loaded, cut_off: Any) -> None:
+async def test_a_resumed_run_is_held_to_who_resumes_it(fleet: Fleet, loaded: Loaded, cut_off: Any) -> None:
     memory = InMemorySaver()
     await cut_off(create_supervisor(loaded, settings=UNASKED), "execute a command", memory, as_user("ann"))
     model = ScriptedModel(replies=[calls("shell_execute"), AIMessage("no")])
@@ -139,7 +140,7 @@ def test_a_tool_that_needs_a_forbidden_one_is_left_out_and_the_trace_says_so(loa
     assert "shell" not in json.dumps(selection.to_dict(trace=True))
 
 
-async def test_the_server_s_user_decides(fleet: Any, loaded: Loaded) -> None:
+async def test_the_server_s_user_decides(fleet: Fleet, loaded: Loaded) -> None:
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
     app = create_retriever_app(retriever).compile()
     query: Any = {"query": "execute a command"}
@@ -153,7 +154,7 @@ async def test_the_server_s_user_decides(fleet: Any, loaded: Loaded) -> None:
     assert member["selection"]["agents"][0]["id"] == "mail"
 
 
-async def test_a_worker_does_not_get_what_it_asks_for_against_the_policy(fleet: Any, loaded: Loaded) -> None:
+async def test_a_worker_does_not_get_what_it_asks_for_against_the_policy(fleet: Fleet, loaded: Loaded) -> None:
     def reply(told: Any) -> AIMessage:
         return AIMessage("no") if answered(told) else calls("need_tool", tools=["shell/execute"])
 
@@ -172,7 +173,7 @@ async def test_a_worker_does_not_get_what_it_asks_for_against_the_policy(fleet: 
 
 
 def test_the_policy_comes_from_a_file_too(
-    fleet: Any, loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "policy.json"
     file.write_text(json.dumps(POLICY))

@@ -15,6 +15,7 @@ from callsheet.agents import ToolRegistry
 from callsheet.agents.approval import call_app
 from callsheet.agents.registry.checked_call import call_digest
 from callsheet.graphs import Policy, load
+from fleet import Fleet, definition
 from scripted_model import ScriptedModel, calls
 
 REQUEST = "repair the roof of the house"
@@ -24,8 +25,10 @@ NO_HARM = {"destructiveHint": False, "idempotentHint": True, "openWorldHint": Fa
 TRUSTED, UNASKED, ASKED = {"trusted": True}, {"approval": "never"}, {"approval": "always"}
 
 
-def repairs(tool: Any, **hints: Any) -> dict[str, Any]:
-    made: dict[str, Any] = tool("repair", "Repairs the roof of a house.", **({"annotations": hints} if hints else {}))
+def repairs(**hints: Any) -> dict[str, Any]:
+    made: dict[str, Any] = definition(
+        "repair", "Repairs the roof of a house.", **({"annotations": hints} if hints else {})
+    )
     return made
 
 
@@ -59,8 +62,8 @@ def asked(state: Any) -> list[Any]:
         (HARMS, UNASKED, ""),
     ],
 )
-async def test_who_must_be_asked(fleet: Any, tool: Any, hints: Any, terms: Any, why: str) -> None:
-    fleet.serve("a", repairs(tool, **hints), entry={"callsheet": terms} if terms else None)
+async def test_who_must_be_asked(fleet: Fleet, hints: Any, terms: Any, why: str) -> None:
+    fleet.serve("a", repairs(**hints), entry={"callsheet": terms} if terms else None)
     state = await app_of(fleet, InMemorySaver()).ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
     found = asked(state)
     assert (fleet.calls("a") == []) is bool(why)
@@ -68,15 +71,15 @@ async def test_who_must_be_asked(fleet: Any, tool: Any, hints: Any, terms: Any, 
     assert not why or why in found[0].value["why"]
 
 
-async def test_a_policy_may_trust_a_server_too(fleet: Any, tool: Any) -> None:
-    fleet.serve("a", repairs(tool, **READS))
+async def test_a_policy_may_trust_a_server_too(fleet: Fleet) -> None:
+    fleet.serve("a", repairs(**READS))
     policy = Policy(default="allow", trust=("a",))
     state = await app_of(fleet, InMemorySaver(), policy=policy).ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
     assert (asked(state), fleet.calls("a")) == ([], ["repair"])
 
 
-async def test_a_rejected_call_changes_nothing(fleet: Any, tool: Any) -> None:
-    fleet.serve("a", repairs(tool))
+async def test_a_rejected_call_changes_nothing(fleet: Fleet) -> None:
+    fleet.serve("a", repairs())
     app = app_of(fleet, InMemorySaver())
     state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
     sent = fleet.bytes_sent("a")
@@ -85,15 +88,15 @@ async def test_a_rejected_call_changes_nothing(fleet: Any, tool: Any) -> None:
     assert state["results"]["1"]["status"] == "failed"
 
 
-async def test_an_approval_is_bound_to_server_tool_definition_and_arguments(fleet: Any, tool: Any) -> None:
+async def test_an_approval_is_bound_to_server_tool_definition_and_arguments(fleet: Fleet) -> None:
     hashes = set()
-    for name, definition, args in (
-        ("a", repairs(tool), {"x": "roof"}),
-        ("b", repairs(tool), {"x": "roof"}),
-        ("a", {**repairs(tool), "title": "Repairs"}, {"x": "roof"}),
-        ("a", repairs(tool), {"x": "cellar"}),
+    for name, made, args in (
+        ("a", repairs(), {"x": "roof"}),
+        ("b", repairs(), {"x": "roof"}),
+        ("a", {**repairs(), "title": "Repairs"}, {"x": "roof"}),
+        ("a", repairs(), {"x": "cellar"}),
     ):
-        fleet.serve(name, definition)
+        fleet.serve(name, made)
         registry = ToolRegistry.from_catalog(
             load(fleet.config, yes=True, pins=str(fleet.folder / f"{len(hashes)}.json"))
         )
@@ -101,17 +104,17 @@ async def test_an_approval_is_bound_to_server_tool_definition_and_arguments(flee
     assert len(hashes) == 4
 
 
-async def test_an_approval_of_another_definition_is_asked_for_again(fleet: Any, tool: Any) -> None:
+async def test_an_approval_of_another_definition_is_asked_for_again(fleet: Fleet) -> None:
     """The tool was changed, and the change accepted, while the question waited."""
     memory, pins = InMemorySaver(), fleet.folder / "pins.json"
-    fleet.serve("a", repairs(tool))
+    fleet.serve("a", repairs())
     first = load(fleet.config, yes=True, pins=str(pins))
     model = ScriptedModel(replies=[calls("a_repair", x="roof"), AIMessage("Done.")])
     settings = Settings()
     workflow = create_supervisor(first, worker_model=model, settings=settings)
     state = await workflow.compile(checkpointer=memory).ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
     (question,) = asked(state)
-    fleet.serve("a", {**repairs(tool), "title": "Tears it down"})
+    fleet.serve("a", {**repairs(), "title": "Tears it down"})
     pins.unlink()
     changed = create_supervisor(load(fleet.config, yes=True, pins=str(pins)), worker_model=model, settings=settings)
     app = changed.compile(checkpointer=memory)
@@ -124,9 +127,9 @@ async def test_an_approval_of_another_definition_is_asked_for_again(fleet: Any, 
     assert fleet.calls("a") == ["repair"]
 
 
-async def test_an_approval_expires(fleet: Any, tool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_approval_expires(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Approved, but not sent before the approval had grown old."""
-    fleet.serve("a", repairs(tool))
+    fleet.serve("a", repairs())
     app = app_of(fleet, InMemorySaver())
     state = await app.ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
     (question,) = asked(state)
@@ -140,8 +143,8 @@ async def test_an_approval_expires(fleet: Any, tool: Any, monkeypatch: pytest.Mo
     assert fleet.calls("a") == ["repair"]
 
 
-async def test_an_approval_is_used_once(fleet: Any, tool: Any) -> None:
-    fleet.serve("a", repairs(tool))
+async def test_an_approval_is_used_once(fleet: Fleet) -> None:
+    fleet.serve("a", repairs())
     twice = calls("a_repair", x="roof")
     twice.tool_calls.append({**twice.tool_calls[0], "id": "again"})
     model = ScriptedModel(replies=[twice, AIMessage("Done.")])

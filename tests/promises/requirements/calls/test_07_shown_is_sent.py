@@ -23,6 +23,7 @@ from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, Gatewa
 from callsheet.orchestrator.server.gateway.mcp_gateway import form_of
 from callsheet.orchestrator.server.runs.question_views import question_views
 from explored import served
+from fleet import Fleet, definition
 from page_cards import page_cards
 from scripted_model import ScriptedModel, calls
 
@@ -78,10 +79,10 @@ class Surfaces:
 
 
 async def test_what_is_shown_on_every_surface_is_what_the_tool_receives(
-    fleet: Any, tool: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert len(HARD) == 40
-    fleet.serve("a", {**tool("work"), "inputSchema": {"type": "object"}})
+    fleet.serve("a", {**definition("work"), "inputSchema": {"type": "object"}})
     found = served(load(fleet.config, yes=True))
     gateway, surfaces = Gateway(found.retriever, found.registry), Surfaces(Site(lambda: found), capsys, monkeypatch)
     shown, views = [], []
@@ -109,10 +110,8 @@ async def test_what_is_shown_on_every_surface_is_what_the_tool_receives(
 
 
 @pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 1e400, float("nan"), "\ud800", {"\udfff": 1}], ids=ascii)
-async def test_what_cannot_be_sent_as_it_is_is_refused_before_anybody_is_asked(
-    fleet: Any, tool: Any, value: Any
-) -> None:
-    fleet.serve("a", {**tool("work"), "inputSchema": {"type": "object"}})
+async def test_what_cannot_be_sent_as_it_is_is_refused_before_anybody_is_asked(fleet: Fleet, value: Any) -> None:
+    fleet.serve("a", {**definition("work"), "inputSchema": {"type": "object"}})
     found = served(load(fleet.config, yes=True))
     answer: Any = await Gateway(found.retriever, found.registry).call("a/work", {"x": [value]}, Caller("desk"))
     assert (answer.artifact["kind"], answer.artifact["effect"]) == ("refused", "none")
@@ -120,9 +119,9 @@ async def test_what_cannot_be_sent_as_it_is_is_refused_before_anybody_is_asked(
 
 
 async def test_a_reason_hides_nothing_either(
-    fleet: Any, tool: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fleet.serve("a", {**tool("work"), "inputSchema": {"type": "object"}})
+    fleet.serve("a", {**definition("work"), "inputSchema": {"type": "object"}})
     found = served(load(fleet.config, yes=True))
     waiting: Any = await Gateway(found.retriever, found.registry).call("a/work", {"x": 1}, Caller("desk"))
     told = replace(waiting, question={**waiting.question, "problem": "too \u202eold\x1b[2K"})
@@ -139,8 +138,8 @@ class OtherArguments(AgentMiddleware[Any, Any]):
         return await handler(request.override(tool_call={**request.tool_call, "args": {"x": True}}))
 
 
-async def test_arguments_that_are_changed_after_the_approval_are_not_sent(fleet: Any, tool: Any) -> None:
-    fleet.serve("a", {**tool("work", "Repairs the roof."), "inputSchema": {"type": "object"}})
+async def test_arguments_that_are_changed_after_the_approval_are_not_sent(fleet: Fleet) -> None:
+    fleet.serve("a", {**definition("work", "Repairs the roof."), "inputSchema": {"type": "object"}})
     model = ScriptedModel(replies=[calls("a_work", x=1), AIMessage("It was refused.")])
     tools = CallsheetTools(load(fleet.config, yes=True))
     agent: Any = create_agent(model, middleware=[tools, OtherArguments()], checkpointer=InMemorySaver())

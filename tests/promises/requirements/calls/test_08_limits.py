@@ -14,6 +14,7 @@ from callsheet import Settings, create_supervisor
 from callsheet.agents import Limits, SessionPool, ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
 from callsheet.graphs import SettingsError, load
+from fleet import Fleet, definition
 from scripted_model import ScriptedModel
 from servers import Servers
 
@@ -74,14 +75,14 @@ async def test_calls_at_once_are_bounded_by_server(pool: SessionPool, servers: S
 
 
 @pytest.mark.parametrize("a_turn", [1, 5])
-async def test_calls_of_a_step_are_bounded(fleet: Any, tool: Any, a_turn: int) -> None:
+async def test_calls_of_a_step_are_bounded(fleet: Fleet, a_turn: int) -> None:
     def reply(told: Any) -> AIMessage:
         wanted = [
             {"name": "a_work", "args": {"x": f"{len(told)} {i}"}, "id": f"{len(told)} {i}"} for i in range(a_turn)
         ]
         return AIMessage("", tool_calls=wanted)
 
-    config = fleet.serve("a", tool("work", "Repairs the roof."))
+    config = fleet.serve("a", definition("work", "Repairs the roof."))
     settings = Settings(max_calls=3, approval="never")
     workflow = create_supervisor(config, worker_model=ScriptedModel(replies=[reply]), settings=settings, yes=True)
     state = await workflow.compile().ainvoke({"messages": [HumanMessage("repair the roof")]})

@@ -20,6 +20,7 @@ from callsheet.agents import ToolRegistry
 from callsheet.agents.no_model.filling import fill
 from callsheet.graphs import Agent, Tool, load
 from callsheet.orchestrator.cli.approval_prompt import approve_all
+from fleet import Fleet, definition
 from scripted_model import ScriptedModel, calls
 
 
@@ -44,9 +45,9 @@ def listener() -> Iterator[tuple[int, list[Any]]]:
         server.shutdown()
 
 
-async def test_arguments_that_do_not_fit_are_not_sent(fleet: Any, tool: Any) -> None:
+async def test_arguments_that_do_not_fit_are_not_sent(fleet: Fleet) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-    registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work", inputSchema=schema)), yes=True))
+    registry = ToolRegistry.from_catalog(load(fleet.serve("a", definition("work", inputSchema=schema)), yes=True))
     before = fleet.bytes_sent("a")
     for args, words in (({"n": "two"}, "n: 'two' is not of type 'integer'"), ({}, "'n' is a required property")):
         answer = await called(registry, "a/work", args)
@@ -59,10 +60,10 @@ async def test_arguments_that_do_not_fit_are_not_sent(fleet: Any, tool: Any) -> 
     await registry.close_run("run")
 
 
-async def test_the_schema_that_counts_is_the_one_that_the_server_has_now(fleet: Any, tool: Any) -> None:
-    fleet.serve("a", tool("work"), tool("rest"))
+async def test_the_schema_that_counts_is_the_one_that_the_server_has_now(fleet: Fleet) -> None:
+    fleet.serve("a", definition("work"), definition("rest"))
     registry = ToolRegistry.from_catalog(load(fleet.config, yes=True))
-    fleet.serve("a", tool("work", inputSchema={"type": "object", "required": ["all_of_it"]}), tool("rest"))
+    fleet.serve("a", definition("work", inputSchema={"type": "object", "required": ["all_of_it"]}), definition("rest"))
     assert (await called(registry, "a/work", {"x": "1"})).status == "error"
     assert fleet.calls("a") == []
     assert (await called(registry, "a/rest", {"x": "1"})).status == "success"
@@ -73,10 +74,12 @@ UNUSABLE = {"type": "object", "properties": {"x": {"$ref": "#/$defs/Missing"}}}
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
-def working(fleet: Any, tool: Any, policy: Any, **entry: Any) -> Any:
+def working(fleet: Any, policy: Any, **entry: Any) -> Any:
     """An app whose model calls a tool of an unusable schema."""
-    repair = tool("work", "Repairs the roof.", inputSchema=UNUSABLE, annotations={"readOnlyHint": True})
-    config = fleet.serve("a", repair, tool("rest", "Paints the roof."), entry={"callsheet": {"trusted": True, **entry}})
+    repair = definition("work", "Repairs the roof.", inputSchema=UNUSABLE, annotations={"readOnlyHint": True})
+    config = fleet.serve(
+        "a", repair, definition("rest", "Paints the roof."), entry={"callsheet": {"trusted": True, **entry}}
+    )
     model = ScriptedModel(replies=[calls("a_work", x="1"), AIMessage("It is over.")])
     settings = Settings(approval=policy)
     return create_supervisor(config, worker_model=model, settings=settings, yes=True).compile(InMemorySaver())
@@ -86,8 +89,8 @@ def working(fleet: Any, tool: Any, policy: Any, **entry: Any) -> Any:
     ("approval", "own"),
     [("ask", {}), ("always", {}), ("ask", {"approval": "never"}), ("never", {"approval": "always"})],
 )
-async def test_a_person_is_told_that_arguments_were_not_checked(fleet: Any, tool: Any, approval: Any, own: Any) -> None:
-    app = working(fleet, tool, approval, **own)
+async def test_a_person_is_told_that_arguments_were_not_checked(fleet: Fleet, approval: Any, own: Any) -> None:
+    app = working(fleet, approval, **own)
     state = await app.ainvoke({"messages": [HumanMessage("repair the roof")]}, THREAD)
     (question,) = state["__interrupt__"]
     assert "The arguments were not checked: its schema cannot be used (" in question.value["why"]
@@ -98,8 +101,8 @@ async def test_a_person_is_told_that_arguments_were_not_checked(fleet: Any, tool
     assert state["results"]["1"]["calls"][0]["error"] == ""
 
 
-async def test_where_nobody_is_asked_arguments_that_were_not_checked_are_not_sent(fleet: Any, tool: Any) -> None:
-    app = working(fleet, tool, "never")
+async def test_where_nobody_is_asked_arguments_that_were_not_checked_are_not_sent(fleet: Fleet) -> None:
+    app = working(fleet, "never")
     state = await app.ainvoke({"messages": [HumanMessage("repair the roof")]}, THREAD)
     (call,) = state["results"]["1"]["calls"]
     assert "the arguments were not checked" in call["error"]
@@ -107,12 +110,12 @@ async def test_where_nobody_is_asked_arguments_that_were_not_checked_are_not_sen
     assert (call["kind"], call["effect"], fleet.calls("a")) == ("refused", "none", [])
 
 
-async def test_paths_stay_in_the_roots_of_their_server(fleet: Any, tool: Any, tmp_path: Path) -> None:
+async def test_paths_stay_in_the_roots_of_their_server(fleet: Fleet, tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
     (root / "way_out").symlink_to(tmp_path)
     schema = {"type": "object", "properties": {"path": {"type": "string"}}}
-    config = fleet.serve("a", tool("read", inputSchema=schema), entry={"callsheet": {"roots": [str(root)]}})
+    config = fleet.serve("a", definition("read", inputSchema=schema), entry={"callsheet": {"roots": [str(root)]}})
     registry = ToolRegistry.from_catalog(load(config, yes=True))
     before = fleet.bytes_sent("a")
     for path in ("/etc/passwd", f"{root}/../mcp.json", f"{root}/way_out/x", "~/.ssh/id_rsa", "file:///etc/passwd"):
@@ -171,11 +174,11 @@ async def test_what_a_template_makes_of_its_arguments_stays_in_the_roots_too(tmp
     await registry.close_run("run")
 
 
-async def test_no_reference_to_elsewhere_is_fetched(fleet: Any, tool: Any, listener: tuple[int, list[Any]]) -> None:
+async def test_no_reference_to_elsewhere_is_fetched(fleet: Fleet, listener: tuple[int, list[Any]]) -> None:
     port, came = listener
     elsewhere = {"$ref": f"http://127.0.0.1:{port}/steal.json"}
     schema = {"type": "object", "properties": {"x": elsewhere}, "$defs": {"y": elsewhere}}
-    registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work", inputSchema=schema)), yes=True))
+    registry = ToolRegistry.from_catalog(load(fleet.serve("a", definition("work", inputSchema=schema)), yes=True))
     assert "the arguments were not checked" in (await called(registry, "a/work", {"x": "anything"})).text
     assert (await called(registry, "a/work", {})).status == "success"
     await registry.close_run("run")
@@ -192,12 +195,12 @@ def test_nor_is_it_where_a_form_is_filled(listener: tuple[int, list[Any]]) -> No
     assert came == []
 
 
-async def test_a_schema_that_takes_for_ever_keeps_no_call_waiting(fleet: Any, tool: Any) -> None:
+async def test_a_schema_that_takes_for_ever_keeps_no_call_waiting(fleet: Fleet) -> None:
     """Its references double at each of forty levels; nobody waits for the end, and nothing is sent unchecked."""
     deeper: Any = [{"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(40)]
     defs = {f"d{i}": spec for i, spec in enumerate([*deeper, {"type": "string"}])}
     schema = {"type": "object", "properties": {"x": {"$ref": "#/$defs/d0"}}, "$defs": defs}
-    registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work", inputSchema=schema)), yes=True))
+    registry = ToolRegistry.from_catalog(load(fleet.serve("a", definition("work", inputSchema=schema)), yes=True))
     for _ in range(2):
         assert "takes too long. Nothing was sent" in (await called(registry, "a/work", {"x": "anything"})).text
     assert fleet.calls("a") == []

@@ -177,7 +177,7 @@ def test_the_catalog_and_everything_that_is_kept_of_it(leaky: Leaky) -> None:
 
 @pytest.mark.parametrize("server", ["local", "remote"])
 async def test_a_run_keeps_and_tells_no_secret(
-    leaky: Leaky, server: str, caplog: pytest.LogCaptureFixture, capfd: Any
+    leaky: Leaky, server: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
     (other,) = {"local", "remote"} - {server}  # has the same tools, of which one copy is offered
@@ -235,7 +235,7 @@ async def test_a_secret_that_was_forgotten_is_asked_for_and_nothing_is_sent(leak
     assert "a secret argument is not stored when the program ends" in state["results"]["1"]["calls"][0]["error"]
 
 
-def test_the_command_line_shows_none(leaky: Leaky, capfd: Any) -> None:
+def test_the_command_line_shows_none(leaky: Leaky, capfd: pytest.CaptureFixture[str]) -> None:
     for command in (
         ["ask", "say hello aloud with the key k-1", "--approval", "never", "--json"],
         ["ask", "say hello aloud with the key k-1", "--approval", "never"],

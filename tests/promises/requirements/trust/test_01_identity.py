@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from callsheet.agents import ToolRegistry
 from callsheet.graphs import load
+from fleet import Fleet, definition
 
 
-async def test_equal_names_reach_their_own_servers(fleet: Any, tool: Any) -> None:
-    fleet.serve("a", tool("work"))
-    registry = ToolRegistry.from_catalog(load(fleet.serve("b", tool("work")), yes=True))
+async def test_equal_names_reach_their_own_servers(fleet: Fleet) -> None:
+    fleet.serve("a", definition("work"))
+    registry = ToolRegistry.from_catalog(load(fleet.serve("b", definition("work")), yes=True))
     bound = registry.bind(["a/work", "b/work"], "run")
     assert {name: found.id for name, found in bound.items()} == {"a_work": "a/work", "b_work": "b/work"}
     said = [await found.ainvoke({"x": "1"}) for found in bound.values()]
@@ -19,10 +18,10 @@ async def test_equal_names_reach_their_own_servers(fleet: Any, tool: Any) -> Non
     assert (fleet.calls("a"), fleet.calls("b")) == (["work"], ["work"])
 
 
-async def test_names_that_are_equal_when_they_are_joined_reach_their_own_servers(fleet: Any, tool: Any) -> None:
-    fleet.serve("a", tool("b__c"), tool("c"))
-    fleet.serve("a__b", tool("c"))
-    registry = ToolRegistry.from_catalog(load(fleet.serve("z", tool("c")), yes=True))
+async def test_names_that_are_equal_when_they_are_joined_reach_their_own_servers(fleet: Fleet) -> None:
+    fleet.serve("a", definition("b__c"), definition("c"))
+    fleet.serve("a__b", definition("c"))
+    registry = ToolRegistry.from_catalog(load(fleet.serve("z", definition("c")), yes=True))
     ids = ["a/b__c", "a__b/c", "a/c", "z/c"]
     bound = registry.bind(ids, "run")
     assert [found.id for found in bound.values()] == ids
@@ -32,9 +31,9 @@ async def test_names_that_are_equal_when_they_are_joined_reach_their_own_servers
     assert said == ["a did b__c", "a__b did c", "a did c", "z did c"]
 
 
-def test_pins_of_equal_names_are_apart(fleet: Any, tool: Any) -> None:
-    fleet.serve("a", tool("work", "One thing."))
-    first = load(fleet.serve("b", tool("work", "Another thing.")), yes=True)
+def test_pins_of_equal_names_are_apart(fleet: Fleet) -> None:
+    fleet.serve("a", definition("work", "One thing."))
+    first = load(fleet.serve("b", definition("work", "Another thing.")), yes=True)
     assert first.digests["a"] != first.digests["b"]
-    fleet.serve("a", tool("work", "Another thing."))
+    fleet.serve("a", definition("work", "Another thing."))
     assert set(load(fleet.config, yes=True).catalog.tools) == {"b/work"}

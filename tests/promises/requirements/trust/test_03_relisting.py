@@ -14,6 +14,7 @@ from callsheet import Settings, create_supervisor
 from callsheet.agents import BoundTool, SessionPool, ToolRegistry
 from callsheet.agents.approval import supervised_call
 from callsheet.graphs import load
+from fleet import Fleet, definition
 from scripted_model import ScriptedModel, calls
 
 UNASKED = Settings(approval="never", tool_floor=0)
@@ -26,17 +27,17 @@ async def called(bound: BoundTool) -> ToolMessage:
     return answer
 
 
-async def test_a_session_is_listed_before_its_first_call(fleet: Any, tool: Any) -> None:
-    registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work")), yes=True))
+async def test_a_session_is_listed_before_its_first_call(fleet: Fleet) -> None:
+    registry = ToolRegistry.from_catalog(load(fleet.serve("a", definition("work")), yes=True))
     await called(registry.bind(["a/work"], "run")["a_work"])
     await registry.close_run("run")
     methods = [message.get("method") for message in fleet.sent("a")]
     assert methods.index("tools/call") > [i for i, method in enumerate(methods) if method == "tools/list"][1]
 
 
-async def test_what_a_server_announces_is_refused_from_then_on(fleet: Any, tool: Any) -> None:
-    registry = ToolRegistry.from_catalog(load(fleet.serve("a", tool("work"), tool("rest")), yes=True))
-    fleet.later("a", tool("work", "Does work, and more."), tool("rest"), tool("extra"))
+async def test_what_a_server_announces_is_refused_from_then_on(fleet: Fleet) -> None:
+    registry = ToolRegistry.from_catalog(load(fleet.serve("a", definition("work"), definition("rest")), yes=True))
+    fleet.later("a", definition("work", "Does work, and more."), definition("rest"), definition("extra"))
     bound = registry.bind(["a/work", "a/rest"], "run")
     assert (await called(bound["a_work"])).status == "success"
     async with asyncio.timeout(10):
@@ -50,28 +51,28 @@ async def test_what_a_server_announces_is_refused_from_then_on(fleet: Any, tool:
     await registry.close_run("run")
 
 
-def test_a_new_tool_of_a_known_server_waits_for_approval(fleet: Any, tool: Any) -> None:
-    load(fleet.serve("a", tool("work")), yes=True)
-    fleet.serve("a", tool("work"), tool("extra"))
+def test_a_new_tool_of_a_known_server_waits_for_approval(fleet: Fleet) -> None:
+    load(fleet.serve("a", definition("work")), yes=True)
+    fleet.serve("a", definition("work"), definition("extra"))
     loaded = load(fleet.config, yes=True)
     assert set(loaded.catalog.tools) == {"a/work"}
     assert [(change.id, change.kind) for change in loaded.changes] == [("a/extra", "new")]
     assert ToolRegistry.from_catalog(loaded).permitted(["a/extra", "a/work"]) == ["a/work"]
 
 
-def test_a_tool_that_is_gone_is_reported(fleet: Any, tool: Any) -> None:
-    load(fleet.serve("a", tool("work"), tool("rest")), yes=True)
-    fleet.serve("a", tool("work"))
+def test_a_tool_that_is_gone_is_reported(fleet: Fleet) -> None:
+    load(fleet.serve("a", definition("work"), definition("rest")), yes=True)
+    fleet.serve("a", definition("work"))
     loaded = load(fleet.config, yes=True)
     assert [(change.id, change.kind) for change in loaded.changes] == [("a/rest", "removed")]
     assert not loaded.problems
 
 
-async def test_a_resumed_run_leaves_out_what_changed_in_between(fleet: Any, tool: Any, cut_off: Any) -> None:
-    fleet.serve("a", tool("work", "Repairs the roof."), tool("rest", "Paints the roof."))
+async def test_a_resumed_run_leaves_out_what_changed_in_between(fleet: Fleet, cut_off: Any) -> None:
+    fleet.serve("a", definition("work", "Repairs the roof."), definition("rest", "Paints the roof."))
     memory, config = InMemorySaver(), THREAD
     await cut_off(create_supervisor(fleet.config, yes=True, settings=UNASKED), "repair the roof", memory, config)
-    fleet.serve("a", tool("work", "Repairs the roof, and more."), tool("rest", "Paints the roof."))
+    fleet.serve("a", definition("work", "Repairs the roof, and more."), definition("rest", "Paints the roof."))
     model = ScriptedModel(replies=[calls("a_work", x="1"), AIMessage("It is gone.")])
     app = create_supervisor(fleet.config, worker_model=model, settings=UNASKED, yes=True).compile(checkpointer=memory)
     state = await app.ainvoke(None, config)
@@ -81,11 +82,11 @@ async def test_a_resumed_run_leaves_out_what_changed_in_between(fleet: Any, tool
     assert "a_rest" in model.shown[0]["tools"]
 
 
-async def test_a_resumed_run_of_which_nothing_is_left_says_so(fleet: Any, tool: Any, cut_off: Any) -> None:
-    fleet.serve("a", tool("work", "Repairs the roof."))
+async def test_a_resumed_run_of_which_nothing_is_left_says_so(fleet: Fleet, cut_off: Any) -> None:
+    fleet.serve("a", definition("work", "Repairs the roof."))
     memory, config = InMemorySaver(), THREAD
     await cut_off(create_supervisor(fleet.config, yes=True, settings=UNASKED), "repair the roof", memory, config)
-    fleet.serve("a", tool("work", "Repairs the roof, and more."))
+    fleet.serve("a", definition("work", "Repairs the roof, and more."))
     app = create_supervisor(fleet.config, yes=True, settings=UNASKED).compile(checkpointer=memory)
     state = await app.ainvoke(None, config)
     assert fleet.calls("a") == []
@@ -97,10 +98,10 @@ async def test_a_resumed_run_of_which_nothing_is_left_says_so(fleet: Any, tool: 
     "when", ["before the answer", "with the listing", "before binding", "after binding", "when it is sent"]
 )
 async def test_a_person_s_answer_comes_too_late_for_a_tool_that_changed_while_they_thought(
-    fleet: Any, tool: Any, monkeypatch: pytest.MonkeyPatch, when: str
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Whenever the new listing is taken over, there is one outcome, in one wording."""
-    config = fleet.serve("a", tool("rest", "Paints the roof."), tool("work", "Repairs the roof."))
+    config = fleet.serve("a", definition("rest", "Paints the roof."), definition("work", "Repairs the roof."))
 
     def reply(told: Any) -> AIMessage:
         done = sum(isinstance(message, ToolMessage) for message in told)
@@ -117,7 +118,7 @@ async def test_a_person_s_answer_comes_too_late_for_a_tool_that_changed_while_th
     while waiting := state.get("__interrupt__"):
         asked.append(waiting[0].value["tool"])
         if asked[-1] == "a/work":
-            fleet.serve("a", tool("rest", "Paints the roof."), tool("work", "Repairs the roof, and more."))
+            fleet.serve("a", definition("rest", "Paints the roof."), definition("work", "Repairs the roof, and more."))
             take_over(when, registry, config, monkeypatch)
         state = await app.ainvoke(Command(resume={waiting[0].id: {"type": "approve"}}), THREAD)
     assert fleet.calls("a") == ["rest"]
@@ -161,12 +162,12 @@ async def settled(*_: Any) -> None:
 
 
 async def test_a_tool_that_changed_since_a_listing_that_is_served_again_is_not_called(
-    fleet: Any, tool: Any, monkeypatch: pytest.MonkeyPatch
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CALLSHEET_LIMIT_FRESH", "600")
-    fleet.serve("a", tool("work", "Repairs the roof."))
+    fleet.serve("a", definition("work", "Repairs the roof."))
     assert load(fleet.config, yes=True).digests
-    fleet.serve("a", tool("work", "Repairs the roof, and sends a copy elsewhere."))
+    fleet.serve("a", definition("work", "Repairs the roof, and sends a copy elsewhere."))
     loaded = load(fleet.config, yes=True)
     assert set(loaded.remembered) == {"a"}
     registry = ToolRegistry.from_catalog(loaded)

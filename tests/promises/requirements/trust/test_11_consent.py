@@ -17,14 +17,15 @@ from callsheet.graphs.trust.consent import check_agreed
 from callsheet.graphs.trust.pins import server_identity
 from callsheet.orchestrator import CallsheetTools
 from commands import run
+from fleet import Fleet, definition
 
 SECRET = "not-to-be-shown"
 DOORS = [load, AgentGraphRetriever.from_catalog, create_supervisor, CallsheetTools]
 
 
 @pytest.fixture
-def config(fleet: Any, tool: Any) -> Path:
-    path: Path = fleet.serve("a", tool("work"), entry={"env": {"TOKEN": SECRET, "PYTHONPATH": "/tmp/shown"}})
+def config(fleet: Fleet) -> Path:
+    path: Path = fleet.serve("a", definition("work"), entry={"env": {"TOKEN": SECRET, "PYTHONPATH": "/tmp/shown"}})
     return path
 
 
@@ -41,18 +42,20 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: getattr(door, "__qualname__", str(door)))
-def test_no_door_starts_anything_by_itself(fleet: Any, config: Path, door: Any) -> None:
+def test_no_door_starts_anything_by_itself(fleet: Fleet, config: Path, door: Any) -> None:
     with pytest.raises(TrustError) as refused:
         door(config)
     assert f"a: {sys.executable} " in str(refused.value)
-    assert f"(in {Path.cwd()})" in str(refused.value)
+    assert f"(in {config.parent})" in str(refused.value)
     assert "with PYTHONPATH=/tmp/shown, TOKEN\n" in str(refused.value)
     assert "yes=True" in str(refused.value)
     assert SECRET not in str(refused.value)
     assert fleet.sent("a") == []
 
 
-def test_the_command_line_refuses_with_one_clear_word(fleet: Any, config: Path, capsys: Any) -> None:
+def test_the_command_line_refuses_with_one_clear_word(
+    fleet: Fleet, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     status, out, err = run(capsys, "index", "--catalog", str(config), "--json")
     assert (status, out) == (2, "")
     assert "To allow this, use --yes" in err
@@ -61,7 +64,7 @@ def test_the_command_line_refuses_with_one_clear_word(fleet: Any, config: Path, 
 
 
 def test_a_yes_at_the_terminal_is_remembered_for_programs_too(
-    fleet: Any, config: Path, terminal: Any, capsys: Any
+    fleet: Fleet, config: Path, terminal: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     terminal("n")
     assert run(capsys, "index", "--catalog", str(config))[0] == 2
@@ -107,13 +110,17 @@ def test_what_decides_is_agreed_to_anew_when_it_changes(config: Path, field: str
         load(config)
 
 
-def test_an_agreement_holds_for_the_folder_it_was_given_in(
+def test_an_agreement_holds_for_the_folder_of_the_file_from_wherever_it_is_read(
     config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Agreements().add(starts_of(servers_in(str(config))))
     monkeypatch.chdir(tmp_path)
+    assert load(config).catalog.tools
+    copy = tmp_path / "elsewhere" / "mcp.json"
+    copy.parent.mkdir()
+    copy.write_text(config.read_text())
     with pytest.raises(TrustError, match="would start"):
-        load(config)
+        load(copy)
 
 
 def test_a_person_sees_what_is_hidden_in_a_command(tmp_path: Path) -> None:
@@ -134,7 +141,7 @@ def test_variables_are_not_sent_to_an_address_unasked(tmp_path: Path, monkeypatc
         load(file)
 
 
-def test_no_shell_reads_a_command(fleet: Any, tmp_path: Path) -> None:
+def test_no_shell_reads_a_command(fleet: Fleet, tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     file = tmp_path / "mcp.json"
     file.write_text(json.dumps({"mcpServers": {"a": {"command": sys.executable, "args": ["-c", f"; touch {mark}"]}}}))
@@ -144,7 +151,7 @@ def test_no_shell_reads_a_command(fleet: Any, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-def test_a_policy_bounds_what_automation_may_start(fleet: Any, config: Path) -> None:
+def test_a_policy_bounds_what_automation_may_start(fleet: Fleet, config: Path) -> None:
     with pytest.raises(TrustError, match="the policy does not allow"):
         load(config, yes=True, policy=Policy(default="allow", commands=("uvx *",)))
     Agreements().add(starts_of(servers_in(str(config))))
@@ -260,7 +267,7 @@ def test_what_decides_is_shown_and_secrets_are_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.server
-def test_the_server_s_graphs_do_not_load_before(fleet: Any, config: Path, tmp_path: Path) -> None:
+def test_the_server_s_graphs_do_not_load_before(fleet: Fleet, config: Path, tmp_path: Path) -> None:
     import os
 
     environment = {**os.environ, "CALLSHEET_CATALOG": str(config), "CALLSHEET_HOME": str(tmp_path / "home")}
