@@ -171,7 +171,7 @@ def test_a_server_of_which_something_is_quarantined_is_asked(servers: Servers, m
     assert not again.remembered
 
 
-async def test_a_session_makes_a_listing_new(
+async def test_a_listing_in_a_session_is_stored_as_the_last_one(
     servers: Servers, followed: Callable[..., tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]]
 ) -> None:
     config = {"a": servers.stdio("ok", log="a.log")}
@@ -184,7 +184,7 @@ async def test_a_session_makes_a_listing_new(
     assert kept.stat().st_mtime > time.time() - 4_000
 
 
-def test_an_answer_does_not_stay_fresh_by_being_used(servers: Servers, mode: Path) -> None:
+def test_using_a_stored_listing_does_not_extend_its_time(servers: Servers, mode: Path) -> None:
     config = {"a": servers.stdio(f"@{mode}", log="a.log", limits={"fresh": 600})}
     load_servers(config)
     kept = max((cache_folder() / "listings").iterdir(), key=lambda file: file.stat().st_mtime)
@@ -407,7 +407,7 @@ def test_a_retriever_over_another_catalog_is_left_as_it_is(minilm: MiniLMEmbeddi
     assert set(retriever.catalog.tools) == set(state(5).tools)
 
 
-def test_a_last_answer_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+def test_a_stored_listing_that_cannot_be_read_is_ignored(tmp_path: Path) -> None:
     listings, server = LastListings(tmp_path), ServerConfig(command="x")
     assert listings.last("a", server) is None
     listings.keep("a", server, Listing(tools=({"name": "t"},), name="A"))
@@ -419,7 +419,7 @@ def test_a_last_answer_that_cannot_be_read_is_none(tmp_path: Path) -> None:
         assert listings.last("a", server) is None
 
 
-def test_a_difference_names_tools() -> None:
+def test_a_difference_of_two_listings_names_the_tools() -> None:
     before = ({"name": "a"}, {"name": "b"}, "no tool")
     after = ({"name": "b", "title": "B"}, {"name": "c"}, {"name": "d"}, {"name": "d", "title": "again"})
     assert Difference.of(before, after) == Difference(("c",), ("b",), ("a",))
