@@ -127,7 +127,7 @@ def _best_cosines(words: Sequence[Words], vectors: Vectors | None, of: Rows, sys
         rows_of[its].append(row)
     for rows in rows_of.values():
         if len(rows) > 1:
-            best[np.ix_(rows, of[rows])] = 1
+            best[np.array(rows)[:, None], of[rows]] = 1
     best[np.arange(len(words)), of] = _NONE
     return best
 
@@ -171,7 +171,8 @@ def _first_of_same_words(words: Sequence[Words], of: Rows, pinned: Rows) -> dict
 
 def _nearest(row: int, rows: Rows, words: Sequence[Words], vectors: Vectors | None) -> int:
     """Returns which of these rows has the same words, or is the nearest; the first, if that is not known."""
-    for other in rows.tolist():
+    own: list[int] = rows.tolist()
+    for other in own:
         if words[other] == words[row]:
             return other
-    return int(rows[0] if vectors is None else rows[np.argmax(vectors[rows] @ vectors[row])])
+    return own[0] if vectors is None else own[int(np.argmax(vectors[rows] @ vectors[row]))]
