@@ -180,7 +180,7 @@ def test_a_model_rewrites_the_request_before_the_search(cli: Cli, monkeypatch: p
 def test_an_unknown_method_is_refused_with_the_names_of_all(command: str, option: str, cli: Cli) -> None:
     status, _, err = cli(command, QUERIES, option, "bm26")
     assert status == 2
-    assert f"there is no method 'bm26'; there are {', '.join(METHODS)}" in " ".join(err.split())
+    assert f"there is no method 'bm26' (did you mean 'bm25'?); there are {', '.join(METHODS)}" in " ".join(err.split())
 
 
 CHOICES = {"rain": ("forecast", {"place": "Oslo", "days": "1"}), "clean": ("air_quality", {"place": "Delhi"})}
