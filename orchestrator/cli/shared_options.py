@@ -48,16 +48,19 @@ class CatalogOptions:
 
         Args:
             tell: Report on standard error what was left out, too.
-            asking: As in ``load``: ``anew`` or ``known``.
+            asking: As in ``load``: ``anew`` or ``known``. Servers that failed are asked again at a terminal.
 
         Raises:
             SettingsError: There is no catalog, or the policy cannot be read.
             TrustError: There is no consent to its commands, or its pins are not reliable.
         """
-        from callsheet.orchestrator.cli.approval_prompt import ask_consent, ask_trust
+        from callsheet.orchestrator.cli.approval_prompt import ask_consent, ask_trust, has_terminal
 
         named = catalogs_of(self.catalogs)
         read = self.reader()
+        if has_terminal():
+            # The person who waits may have repaired what failed a moment ago.
+            asking.setdefault("retry", True)
         ask_consent(named, yes=self.yes)
         with progress_bar("Reading the catalog"):
             loaded = read(**asking)

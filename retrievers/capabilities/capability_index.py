@@ -26,7 +26,7 @@ INTERCEPT = -4.3
 SLOPE = 12.4
 GAP = 11.8
 LEAST_LINK = 0.1
-GENERAL_TEMPERATURE = np.float32(0.01)
+GENERAL_TEMPERATURE = np.float32(0.05)
 _LEAST_GENERAL = np.float32(0.001)
 LIKELY = 0.5
 MOST = 3
@@ -126,7 +126,7 @@ class CapabilityIndex:
 
             g(t)     = sum over general c of w(c) * r(t | c) / max(1, sum of w)
             w(c)     = general(c) + q(c), for each c that a tool has, with a(t, c) >= .5
-            r(t | c) = softmax over these tools of s(t) / .01 + log(a(t, c) / (1 - a(t, c)))
+            r(t | c) = softmax over these tools of s(t) / .05 + log(a(t, c) / (1 - a(t, c)))
 
         Args:
             asked: q, a row of ``asked``.

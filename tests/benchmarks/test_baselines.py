@@ -62,7 +62,7 @@ def world() -> World:
         ("Agent-as-a-Graph 1:3", ["sky", "sea"]),
     ],
 )
-def test_agents_by_angle(world: World, name: str, expected: list[str]) -> None:
+def test_agents_are_ranked_by_angle(world: World, name: str, expected: list[str]) -> None:
     assert AGENT_BASELINES[name](world)("ask") == expected
 
 
@@ -104,7 +104,7 @@ def test_graph_rag_is_algorithm_1_and_no_more(world: World) -> None:
     assert method(world, "graph-rag-tool-fusion", expand=2)("ask") == ["sky/rain", "sky/wind", "sea/tide"]
 
 
-def test_the_measurements_of_the_papers_methods(world: World) -> None:
+def test_the_methods_of_the_papers_are_measured_with_their_settings(world: World) -> None:
     case = Case("1", "ask", "g", agents=(frozenset({"sky"}),), tools=(frozenset({"sky/rain"}), frozenset({"sky/wind"})))
     bench = Benchmark("b", "B", world.catalog, (case,), {})
     figures = {row[0]: row for row in agent_as_a_graph(bench, world)["rows"]}  # type: ignore[attr-defined]

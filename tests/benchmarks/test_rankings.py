@@ -38,7 +38,7 @@ def bench(catalog: Catalog) -> Benchmark:
     return Benchmark("metatool", "Two", catalog, cases, {"tool": (5, 10)})
 
 
-def test_all_metrics_at_all_cutoffs(bench: Benchmark) -> None:
+def test_a_row_has_all_metrics_at_all_cutoffs(bench: Benchmark) -> None:
     values = evaluate(
         [["units/convert_length"], ["travel/plan_trip", "travel/book_hotel"]], bench.queries, "tool", (1, 2)
     )
@@ -78,7 +78,7 @@ def test_baselines_embed_with_the_published_model(bench: Benchmark) -> None:
     assert world.tools.cosines(query)[world.tools.ids.index(tool.id)] == pytest.approx(float(text @ asked), abs=1e-4)
 
 
-def test_from_queries_to_a_file_to_a_table(bench: Benchmark, tmp_path: Path) -> None:
+def test_queries_become_a_results_file_and_a_table(bench: Benchmark, tmp_path: Path) -> None:
     found = dict(outcomes(bench, "tool", World(bench.catalog, vectors_of_this_run())))
     assert next(iter(found)) == OURS
     body = {"about": bench.about, "levels": {"tool": summary(bench, "tool", found)}, **report.circumstances()}
@@ -129,7 +129,7 @@ def test_the_cost_of_a_small_catalog_is_measured() -> None:
     assert float(found["32 at once"]) > 0
 
 
-def test_it_is_measured_beside_ours_only_where_it_is_named_and_labelled(catalog: Catalog) -> None:
+def test_the_oracle_is_measured_beside_ours_only_where_it_is_named_and_labelled(catalog: Catalog) -> None:
     case = Case("1", "convert miles to kilometres", "t", tools=wanted([["travel/book_hotel"]]))
     bench = Benchmark("toolsandbox", "One", catalog, (case,), {"tool": (1, 10)})
     world = World(catalog, vectors_of_this_run())

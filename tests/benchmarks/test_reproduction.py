@@ -41,7 +41,9 @@ def mean_ap_at_10(bench: Benchmark, rank: Rank) -> float:
     ("title", "published"),
     [("BM25", 0.185), ("dense (naive RAG)", 0.210), ("BM25 + dense, alpha = .8 (hybrid RAG)", 0.202)],
 )
-def test_plain_search_on_toollinkos(shared: Path, vectors: SharedVectors, title: str, published: float) -> None:
+def test_plain_search_on_toollinkos_reproduces_the_paper(
+    shared: Path, vectors: SharedVectors, title: str, published: float
+) -> None:
     """Graph RAG-Tool Fusion, table 2, mAP@10, with another embedder than theirs."""
     bench = one(shared, "toollinkos-published").sample(400)
     rank = TOOL_BASELINES[title](World(bench.catalog, vectors))
@@ -49,7 +51,7 @@ def test_plain_search_on_toollinkos(shared: Path, vectors: SharedVectors, title:
 
 
 @pytest.mark.exhaustive
-def test_graph_rag_tool_fusion_on_toollinkos(shared: Path, vectors: SharedVectors) -> None:
+def test_graph_rag_tool_fusion_on_toollinkos_reproduces_the_paper(shared: Path, vectors: SharedVectors) -> None:
     """mAP@10 of .89 to .91 in the published order, and less when the order tells nothing."""
     published = one(shared, "toollinkos-published").sample(400)
     turned = one(shared, "toollinkos-shuffled").sample(400)

@@ -34,14 +34,16 @@ def told(report: str, trouble: str = "") -> tuple[str, int]:
         ([SKIPPED, BAD], "VULNERABLE", 1),
     ],
 )
-def test_a_report_is_told(dependencies: list[dict[str, Any]], said: str, status: int) -> None:
+def test_the_audit_prints_its_findings_and_ends_with_their_status(
+    dependencies: list[dict[str, Any]], said: str, status: int
+) -> None:
     text, ended = told(json.dumps({"dependencies": dependencies}))
     assert said in text
     assert ended == status
 
 
 @pytest.mark.parametrize("report", ["", "{}", "<html>"])
-def test_no_report_is_no_clean_report(report: str) -> None:
+def test_a_missing_report_of_the_audit_is_named(report: str) -> None:
     assert told(report, "warning\nNo route to host\n") == (
         "NOT AUDITED: pip-audit gave no report: No route to host",
         0,

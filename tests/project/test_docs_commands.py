@@ -162,7 +162,7 @@ def test_the_first_program_of_the_readme_runs_after_the_command_before_it(
 
 
 @pytest.mark.parametrize("found", [one for one in COMMANDS if one.words[0] in ("make", "langgraph", "python")], ids=str)
-def test_what_stands_around_them_is_there(found: Words, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_words_of_other_commands_name_what_exists(found: Words, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.syspath_prepend(str(ROOT))
     program, *words = found.words

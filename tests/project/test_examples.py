@@ -33,14 +33,14 @@ def test_find_tools_brings_what_the_forecast_depends_on(run: Run) -> None:
     assert "calendar ['calendar/list_events'" in out
 
 
-def test_own_tools_does_both_steps(run: Run) -> None:
+def test_an_example_with_own_tools_does_both_steps(run: Run) -> None:
     out = run("examples.own_tools")
     assert "done ['orders/order_status']" in out
     assert "done ['mail/send_mail']" in out
     assert "sent to ann@example.org" in out
 
 
-def test_the_retriever_in_an_agent_of_ones_own(run: Run) -> None:
+def test_an_example_uses_the_retriever_in_another_agent(run: Run) -> None:
     out = run("examples.own_agent")
     assert out.splitlines() == ["sunny in Oslo", "Louvre is open from 10 to 18"]
 
@@ -52,20 +52,20 @@ def test_a_deep_agent_with_tools_behind_it(run: Run) -> None:
     assert asked.startswith("May I? {'name': 'post_send_mail', 'args': {'to': 'ann@example.org'}")
 
 
-def test_the_supervisor_over_agents_and_tools_of_ones_own(run: Run) -> None:
+def test_an_example_has_a_supervisor_over_agents_and_tools(run: Run) -> None:
     out = run("examples.own_supervisor")
     assert "done ['orders/order_status'] ORD-551 was shipped on Monday" in out
     assert "done ['forecaster/run'] sunny in Rome" in out
     assert "done ['mail/send_mail'] sent to ann@example.org" in out
 
 
-def test_the_evaluation_of_ones_own_catalog(run: Run) -> None:
+def test_an_example_evaluates_a_catalog(run: Run) -> None:
     out = run("examples.own_evaluation")
     assert "agent.recall@1" in out
     assert "lacks files/share_document: cut: the budget is spent" in out
 
 
-def test_an_api_by_its_specification(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_calls_an_api_by_its_specification(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("BOOKSHOP_URL", "BOOKSHOP_KEY"):
         monkeypatch.setenv(name, "")
     out = run("examples.catalogs.own_api")
@@ -73,7 +73,7 @@ def test_an_api_by_its_specification(run: Run, monkeypatch: pytest.MonkeyPatch) 
     assert "12 EUR" in out
 
 
-def test_a_folder_of_skills(run: Run) -> None:
+def test_an_example_reads_a_folder_of_skills(run: Run) -> None:
     out = run("examples.catalogs.own_skills")
     assert "skills/incident-report with operations/outage_log: # Incident reports" in out
     assert out.count("skills/") == 1
@@ -82,5 +82,5 @@ def test_a_folder_of_skills(run: Run) -> None:
 @pytest.mark.parametrize(
     "name", ["catalogs/own_api", "catalogs/own_skills", "deep_agent", "own_agent", "own_supervisor", "own_evaluation"]
 )
-def test_they_are_short(name: str) -> None:
+def test_the_examples_are_short(name: str) -> None:
     assert len((ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 40

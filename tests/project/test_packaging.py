@@ -93,7 +93,7 @@ def test_the_pins_name_no_host() -> None:
 
 
 @pytest.mark.exhaustive
-def test_it_installs_beside_openai_agents(wheel: Path, tmp_path: Path) -> None:
+def test_callsheet_installs_beside_openai_agents(wheel: Path, tmp_path: Path) -> None:
     """Our folder ``agents`` must not take the place of their package ``agents``."""
     python = tmp_path / "venv" / "bin" / "python"
     uv("venv", "--python", sys.executable, tmp_path / "venv")

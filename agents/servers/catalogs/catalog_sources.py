@@ -43,6 +43,7 @@ def load_servers(
     agreed: Collection[str] = (),
     anew: bool = False,
     known: bool = False,
+    retry: bool = False,
     heard: Callable[[], object] | None = None,
 ) -> SourceCatalog:
     """Reads API specifications, imports toolkits, and starts and lists MCP servers in parallel.
@@ -59,6 +60,7 @@ def load_servers(
         agreed: Servers whose current command has consent.
         anew: Asks all servers.
         known: Asks none: what is known of them is used, whatever its age.
+        retry: Asks also those that failed a short time ago: a person waits, and may have repaired them.
         heard: Called when one more answer is stored, for a caller who can wait: all have as long as their limits say.
 
     Raises:
@@ -71,7 +73,15 @@ def load_servers(
     for name, server in config.items():
         kind = {"openapi": apis, "toolkit": toolkits}.get(server.transport, servers)
         kind[name] = server
-    how: Any = {"limits": limits, "pins": pins, "agreed": agreed, "anew": anew, "known": known, "heard": heard}
+    how: Any = {
+        "limits": limits,
+        "pins": pins,
+        "agreed": agreed,
+        "anew": anew,
+        "known": known,
+        "retry": retry,
+        "heard": heard,
+    }
     specified: list[Future[SourceCatalog]] = []
     if apis:
         from callsheet.agents.servers.http_api import load_apis
@@ -94,6 +104,7 @@ def _list_servers(
     agreed: Collection[str],
     anew: bool,
     known: bool,
+    retry: bool,
     heard: Callable[[], object] | None,
 ) -> SourceCatalog:
     """Lists MCP servers, as ``load_servers`` describes it."""
@@ -102,7 +113,7 @@ def _list_servers(
     fresh = {name: own_limits(server, pool.limits).fresh for name, server in config.items()}
     answers: dict[str, Listing] = {}
     for name, server in config.items():
-        answer = _stored_answer(store, name, server, within=fresh[name], anew=anew, known=known)
+        answer = _stored_answer(store, name, server, within=fresh[name], anew=anew, known=known, retry=retry)
         if answer:
             answers[name] = answer
     if pins and not known:
@@ -112,7 +123,7 @@ def _list_servers(
     hurried: list[str] = []
     if not anew and not heard:
         # Something is known of these, so that nobody has to wait for their answer.
-        hurried = [name for name, one in unanswered.items() if store.failure(name, one) or store.last(name, one)]
+        hurried = [name for name, one in unanswered.items() if _is_hurried(store, name, one, retry=retry)]
 
     def store_answer(name: str, answer: Listing) -> None:
         if heard and not answer.error:
@@ -124,7 +135,7 @@ def _list_servers(
 
 
 def _stored_answer(
-    store: LastListings, name: str, server: ServerConfig, *, within: float, anew: bool, known: bool
+    store: LastListings, name: str, server: ServerConfig, *, within: float, anew: bool, known: bool, retry: bool
 ) -> Listing | None:
     """Returns what is used instead of an answer of the server: a failure or its last answer; None if it is asked.
 
@@ -132,12 +143,20 @@ def _stored_answer(
     """
     if not anew:
         failure = store.failure(name, server)
-        if failure and (known or failure[1]):
+        if failure and (known or (failure[1] and not retry)):
             return failure[0]
-        last = store.last(name, server, within=None if known else within)
+        last = None if failure and retry else store.last(name, server, within=None if known else within)
         if last:
             return last
     return UNHEARD if known else None
+
+
+def _is_hurried(store: LastListings, name: str, server: ServerConfig, *, retry: bool) -> bool:
+    """Whether a server has little time: something is known of it, and no person waits for one that may be repaired."""
+    failure = store.failure(name, server)
+    if failure and retry:
+        return failure[0].kind == "timeout"
+    return bool(failure or store.last(name, server))
 
 
 def _undoubted(

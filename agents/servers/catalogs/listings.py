@@ -96,6 +96,7 @@ _STORED = ("tools", "resources", "missing", "name", "description", "instructions
 class _Failure(BaseModel):
     reached: str
     number: int
+    since: float
     until: float
     error: str
     kind: Kind
@@ -150,8 +151,9 @@ class LastListings:
             pause = max(pause, _LEAST_PAUSE)
         elif failed.kind == "busy":
             pause = 0.0  # it has said itself when it can be asked
-        until = time.time() + min(_LONGEST_PAUSE, pause * 2 ** min(number - 1, 30))
-        new = {"reached": _entry_digest(server), "number": number, "until": until}
+        now = time.time()
+        until = now + min(_LONGEST_PAUSE, pause * 2 ** min(number - 1, 30))
+        new = {"reached": _entry_digest(server), "number": number, "since": now, "until": until}
         with suppress(OSError):
             text = json.dumps({**new, "error": failed.error, "kind": failed.kind})
             self._file(agent_id, server, "failures").replace(text.encode())
@@ -164,8 +166,8 @@ class LastListings:
         left = max(0.0, failure.until - time.time())
         why = failure.error
         if left:
-            later = f"in {left / 60:.0f} min" if left > _MINUTES else f"in {left:.0f} s"
-            why = f"{why}\nIt is asked again {later}; `callsheet sync` asks it now"
+            ago = _duration(time.time() - failure.since)
+            why = f"{why}\nIt failed {ago} ago, and is asked again in {_duration(left)}; `callsheet sync` asks it now"
         return Listing(error=why, kind=failure.kind, when="failed"), left
 
     def _failed(self, agent_id: str, server: ServerConfig) -> _Failure | None:
@@ -441,3 +443,7 @@ def _contents(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
     for message in messages:
         contents += [f"[{message.get('role')}]", message.get("content")]
     return contents
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds > _MINUTES else f"{max(0.0, seconds):.0f} s"

@@ -53,7 +53,7 @@ def asking(text: str) -> Any:
     return {"messages": [("user", text)]}
 
 
-def test_its_card_says_who_it_is_and_what_it_can_do(url: str) -> None:
+def test_the_card_of_an_a2a_agent_gives_its_name_and_description(url: str) -> None:
     agent = load([A2AAgent(url)]).catalog.agent("The-Clerk")
     assert (agent.name, agent.description) == ("The Clerk", "Works in an office.")
     (tool,) = agent.tools
@@ -62,7 +62,7 @@ def test_its_card_says_who_it_is_and_what_it_can_do(url: str) -> None:
     assert [parameter.name for parameter in tool.parameters] == ["request"]
 
 
-def test_its_caller_may_name_and_describe_it(url: str) -> None:
+def test_an_a2a_agent_can_be_given_another_name_and_description(url: str) -> None:
     assert list(load(A2AAgent(url, name="desk")).catalog.tools) == ["desk/run"]
     described = load({"desk": {"description": "Knows forms.", "tools": A2AAgent(url)}}).catalog.agent("desk")
     assert described.description == "Knows forms."
@@ -104,14 +104,16 @@ async def test_the_step_is_handed_over_and_its_progress_is_told(url: str, heard:
         ("forge a form", "it reports that the task is rejected: that is not done here"),
     ],
 )
-async def test_a_task_that_it_gives_up_is_an_error_in_its_words(url: str, request_: str, said: str) -> None:
+async def test_a_failed_task_is_an_error_with_the_words_of_the_agent(url: str, request_: str, said: str) -> None:
     answer = await called(url, request_)
     assert answer.status == "error"
     assert answer.text == f"agent 'clerk', tool 'run': {said}"
     assert (answer.artifact["kind"], answer.artifact["effect"]) == ("tool", "reported")
 
 
-async def test_what_it_asks_is_asked_by_our_run_and_answered_in_the_same_task(url: str, heard: list[str]) -> None:
+async def test_a_question_of_an_a2a_agent_is_asked_by_the_run_and_answered_in_its_task(
+    url: str, heard: list[str]
+) -> None:
     app = supervised(url)
     (first,) = (await app.ainvoke(asking("Ask the clerk to sign a form"), THREAD))["__interrupt__"]
     assert first.value == {"type": "input_required", "agent": "clerk", "question": "which form?", "data": []}
@@ -123,7 +125,7 @@ async def test_what_it_asks_is_asked_by_our_run_and_answered_in_the_same_task(ur
     assert len(result["calls"]) == 1
 
 
-def test_the_same_for_a_caller_without_an_event_loop(url: str) -> None:
+def test_a_question_of_an_a2a_agent_resumes_a_blocking_caller(url: str) -> None:
     app = supervised(url)
     (asked,) = app.invoke(asking("Ask the clerk to unlock a form"), THREAD)["__interrupt__"]
     assert asked.value == {"type": "auth_required", "agent": "clerk", "question": "log in at x", "data": []}
@@ -148,7 +150,7 @@ async def test_a_person_is_asked_first_unless_somebody_said_otherwise(url: str, 
     assert not sure.assurance("clerk/run").repeatable
 
 
-async def test_one_that_falls_silent_is_left_at_the_limit_and_told_so(
+async def test_a_silent_a2a_agent_is_cancelled_at_the_time_limit(
     office: tuple[str, Clerk], url: str, heard: list[str]
 ) -> None:
     answer = await called(url, "wait for a form", call=2)
@@ -183,7 +185,9 @@ async def test_a_run_that_is_cancelled_cancels_the_task(office: tuple[str, Clerk
     assert await asyncio.to_thread(office[1].cancelled.wait, HANG)
 
 
-async def test_one_that_is_gone_surely_did_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_a_call_of_an_unreachable_a2a_agent_has_no_effect(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with clerk() as (url, _):
         loaded = load({"clerk": A2AAgent(url)})
     bound = ToolRegistry.from_catalog(loaded).bind(["clerk/run"], "run")["clerk_run"]
@@ -195,7 +199,7 @@ async def test_one_that_is_gone_surely_did_nothing(monkeypatch: pytest.MonkeyPat
     assert "Its last known tools are kept" in again.problems[0].message
 
 
-def test_one_that_never_was_there_is_a_problem_or_has_no_name() -> None:
+def test_an_a2a_agent_that_was_never_reached_is_a_problem_or_has_no_name() -> None:
     url = f"http://127.0.0.1:{free_port()}"
     loaded = load({"clerk": A2AAgent(url)})
     assert loaded.catalog.agents == ()
@@ -363,7 +367,7 @@ async def test_a_stream_is_bounded_and_need_not_make_sense(answer: Any, kind: st
         assert methods.count("SendStreamingMessage") == 1
 
 
-async def test_signs_of_life_are_no_word() -> None:
+async def test_comments_in_a_stream_do_not_extend_the_time_of_a_call() -> None:
     with answering(card(streaming=True), streamed(WORKING, end=b": still here\n\n", pause=0.01)) as (url, _):
         found = await called(url, call=0.5)
         assert (found.artifact["kind"], found.artifact["effect"]) == ("timeout", "unknown")
@@ -379,7 +383,7 @@ async def test_a_task_that_goes_on_after_the_answer_is_looked_at_until_it_is_don
         assert [what["method"] for what, _ in sent if what != "card"] == ["SendMessage", "GetTask", "GetTask"]
 
 
-def test_what_speaks_a2a_is_an_extra_that_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_for_a2a_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [name for name in sys.modules if name.startswith(("callsheet.agents.servers.a2a.wire", "a2a."))]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "a2a.client", None)
@@ -439,7 +443,7 @@ async def test_nothing_is_sent_with_a_variable_before_somebody_agreed(
         assert len(requests(sent)) == 1
 
 
-async def test_its_secrets_are_shown_nowhere(
+async def test_the_secrets_of_an_a2a_agent_are_shown_nowhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("CLERK_TOKEN", SECRET)

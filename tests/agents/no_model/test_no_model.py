@@ -330,7 +330,7 @@ def test_an_enumeration_is_one_call_for_each_value(office: Office) -> None:
     ]
 
 
-def test_units_and_zones() -> None:
+def test_units_and_time_zones_are_recognised() -> None:
     assert unit_in("kilometres", LENGTHS["enum"]) == "kilometer"
     assert unit_in("kg", LENGTHS["enum"]) is None
     assert unit_in("tons", ["short ton", "long ton"]) is None

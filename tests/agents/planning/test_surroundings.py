@@ -21,7 +21,7 @@ def registry(*problems: Problem, **connections: Any) -> Any:
     return SimpleNamespace(loaded=loaded, catalog=Catalog(), policy=None)
 
 
-def test_the_folders_of_a_server(tmp_path: Path) -> None:
+def test_the_folders_of_a_server_are_read_from_its_entry(tmp_path: Path) -> None:
     data, base = tmp_path / "data", tmp_path / "base"
     data.mkdir(), base.mkdir()
     (tmp_path / "shop.db").touch()
@@ -42,7 +42,7 @@ def test_a_server_whose_variables_are_not_set_has_no_folders(monkeypatch: pytest
     assert folders_of(registry(disk=ServerConfig(command="serve", args=("${NOT_SET}",))), "disk") == ()
 
 
-def test_the_folder_of_tools_of_this_process(tmp_path: Path) -> None:
+def test_the_folder_of_tools_of_this_process_is_their_root_dir(tmp_path: Path) -> None:
     @tool
     def read(path: str) -> str:
         """Reads."""
@@ -52,7 +52,7 @@ def test_the_folder_of_tools_of_this_process(tmp_path: Path) -> None:
     assert folders_of(registry(files=InProcess({"read": read})), "files") == (str(tmp_path),)
 
 
-def test_the_text_for_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_surroundings_are_one_text_for_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "UTC")
     one, two = (ServerConfig(command="serve", cwd=str(tmp_path / name)) for name in "ab")
     text = surroundings(registry(a=one, b=two), ["a", "b", "c"], 0.0, present=True)

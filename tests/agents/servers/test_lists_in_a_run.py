@@ -93,7 +93,7 @@ async def test_the_command_that_a_refusal_names_shows_and_accepts_the_change(
     assert "ide/build" in registry.catalog.tools
 
 
-async def test_what_it_lists_at_its_start_stays_accepted(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_tools_listed_at_the_start_stay_accepted(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     await opened(config)
     await asyncio.to_thread(run, capsys, "approve", "ide", "--catalog", str(config), "--yes")
     loaded = await asyncio.to_thread(load, config, yes=True)

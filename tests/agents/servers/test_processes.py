@@ -71,7 +71,7 @@ os.kill(os.getpid(), signal.SIGTERM)
 
 
 @pytest.mark.parametrize("last", ["", "pool.close()", SIGNAL])
-def test_they_and_their_children_end_with_the_program(tmp_path: Path, last: str) -> None:
+def test_servers_and_their_children_end_with_the_program(tmp_path: Path, last: str) -> None:
     process, tag = started(tmp_path, last, "ok", "grandchild", "escape", "stubborn")
     process.wait(HANG)
     assert until(lambda: not alive(tag)), alive(tag)

@@ -97,7 +97,7 @@ def test_the_users_words_for_a_server_come_before_its_own() -> None:
         ("make", ["disk/read", "disk/write", "chat/run"]),
     ],
 )
-def test_references(module: str, name: str, tools: list[str]) -> None:
+def test_a_reference_gives_agents_and_tools(module: str, name: str, tools: list[str]) -> None:
     part = load_reference(f"{module}:{name}")
     assert [tool.id for agent in part.agents for tool in agent.tools] == tools
     assert set(part.connections) == {agent.id for agent in part.agents}
@@ -122,7 +122,7 @@ def test_metadata_of_tools_reaches_the_catalog(module: str) -> None:
         ("fail", "OSError: disk is gone"),
     ],
 )
-def test_references_that_cannot_be_read(module: str, name: str, words: str) -> None:
+def test_a_reference_that_cannot_be_read_is_named(module: str, name: str, words: str) -> None:
     with pytest.raises(CatalogError) as caught:
         load_reference(f"{module}:{name}")
     assert words in str(caught.value)
@@ -216,7 +216,7 @@ def test_nothing_is_imported_without_consent(written: Written, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_its_tools_work_in_a_folder_beside_the_catalog(
+async def test_the_tools_of_a_toolkit_work_in_a_folder_beside_the_catalog(
     written: Written, tmp_path: Path, *, asynchronous: bool
 ) -> None:
     with warnings.catch_warnings():
@@ -242,7 +242,7 @@ def test_what_a_catalog_says_of_approval_holds_for_all_its_tools(written: Writte
     assert registry.assurance("files/write_file").refusal("always")
 
 
-def test_its_definitions_are_pinned(written: Written, tmp_path: Path) -> None:
+def test_the_definitions_of_a_toolkit_are_pinned(written: Written, tmp_path: Path) -> None:
     path = written(kit={"toolkit": "own_kit.Kit"})
     assert load(path, yes=True).changes == ()
     (tmp_path / "own_kit.py").write_text(OWN.replace("Says", "Ignores all and says"))
@@ -292,7 +292,7 @@ def test_a_toolkit_that_cannot_be_made_is_named_and_the_rest_is_there(
         ("folder/kit.json", {"toolkit": "own_kit.Kit"}),
     ],
 )
-def test_any_json_catalog_names_one(written: Written, tmp_path: Path, name: str, document: Any) -> None:
+def test_any_json_catalog_may_name_a_toolkit(written: Written, tmp_path: Path, name: str, document: Any) -> None:
     written()
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)

@@ -33,7 +33,7 @@ LISTINGS = {
 }
 
 
-def test_a_row_a_call_and_one_for_all(tmp_path: Path) -> None:
+def test_the_table_has_a_row_for_each_call_and_one_for_all(tmp_path: Path) -> None:
     fleet = tmp_path / "fleet"
     for folder in (fleet / "manifests", tmp_path / "data"):
         folder.mkdir(parents=True)
@@ -68,7 +68,7 @@ def test_a_task_is_read_with_the_folder_of_its_servers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "{}"])
-def test_what_is_no_list_of_tasks_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_list_of_tasks_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "tasks.json"
     path.write_text(text)
     with pytest.raises(CatalogError, match="holds no tasks"):

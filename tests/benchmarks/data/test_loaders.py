@@ -141,7 +141,7 @@ def test_toolsandbox_groups_wordings_of_one_scenario(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "levels"), [("sealtools", ("agent", "tool")), ("metatool", ("tool",))])
-def test_labelled_folders(tmp_path: Path, name: str, levels: tuple[str, ...]) -> None:
+def test_labelled_folders_are_data_sets(tmp_path: Path, name: str, levels: tuple[str, ...]) -> None:
     write(tmp_path / name / "catalog" / "a.json", {"name": "a", "tools": [{"name": "x", "description": "X"}]})
     lines = [
         {"id": "0", "query": "x?", "tools": ["a/x"], "agents": ["a"]},

@@ -123,7 +123,7 @@ def test_the_published_figures_hold_what_was_promised() -> None:
         ("", []),
     ],
 )
-def test_names_by_their_form(text: str, found: list[str]) -> None:
+def test_names_are_recognised_by_their_form(text: str, found: list[str]) -> None:
     assert names(text) == found
 
 

@@ -28,25 +28,25 @@ def test_a_query_is_weaker_without_what_serves_it(bench: Benchmark) -> None:
     assert all(one.there > one.away for one in found)
 
 
-def test_figures_from_pairs() -> None:
+def test_figures_are_computed_from_pairs() -> None:
     found = figures([Asked("a", 1.0, 0.2, "found", "nothing_fits"), Asked("b", 0.6, 0.8, "unsure", "found")])
     assert [figure.mean for figure in found] == [3 / 4, 0.0, 0.5, 0.5, 0.5, pytest.approx((0.04 + 0.16 + 0.64) / 4)]
 
 
-def test_reliability_by_fifths() -> None:
+def test_reliability_is_computed_by_fifths() -> None:
     pairs = [("a", 0.9, 0.3), ("b", 0.5, 0.3), ("c", 0.35, 1.0)]
     found = [Asked(group, there, away, "unsure", "unsure") for group, there, away in pairs]
     assert reliability(found) == ".32 / .33, .50 / 1.00, .90 / 1.00"
 
 
-def test_a_row_a_set(bench: Benchmark) -> None:
+def test_the_table_has_a_row_for_each_set(bench: Benchmark) -> None:
     body = measure([(bench, World(bench.catalog, vectors_of_this_run()))])
     (row,) = body["rows"]  # type: ignore[misc]
     assert row[:2] == ["metatool", "2"]  # type: ignore[has-type]
     assert len(grid(COLUMNS, [row]).splitlines()) == 3  # type: ignore[has-type]
 
 
-def test_what_an_attacker_gains(bench: Benchmark) -> None:
+def test_the_gain_of_an_attacker_is_measured(bench: Benchmark) -> None:
     """Its share of the selected tools, of the selections and of the first tools, and what is right of the others."""
     vectors, cases = vectors_of_this_run(), bench.cases("tool")
     alone = attack.figures_of(bench.catalog, cases, vectors)

@@ -55,7 +55,7 @@ def test_the_labels_are_leaves_of_each_taxonomy_in_two_halves_without_a_shared_a
     assert {entry["half"] for _, entry in entries} == set(halves)
 
 
-def test_a_row_a_set_a_budget_and_a_method(catalog: Catalog, tmp_path: Path) -> None:
+def test_the_table_has_a_row_for_each_set_budget_and_method(catalog: Catalog, tmp_path: Path) -> None:
     cases = (
         Case("1", "convert miles to kilometres", "u", tools=wanted([["units/convert_length"]])),
         Case("2", "book a hotel room in Rome", "t", tools=wanted([["travel/book_hotel"]])),

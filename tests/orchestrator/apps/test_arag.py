@@ -97,7 +97,7 @@ def test_a_model_that_answers_at_once_is_taken_at_its_word(docs: Path, tmp_path:
     assert (state["messages"][-1].text, state["citations"], calls_of(state)) == ("Hello.", [], [])
 
 
-def test_prompts_and_descriptions_are_the_callers(docs: Path, tmp_path: Path) -> None:
+def test_prompts_and_descriptions_can_be_replaced(docs: Path, tmp_path: Path) -> None:
     model = ScriptedModel(replies=[calls("chunk_read", chunk_ids=["leave.md#1"]), AIMessage(""), AIMessage("25.")])
     asked(app(docs, tmp_path, model=model, prompts=ReaderPrompts.paper()), "How many {days}?")
     assert model.shown[0]["messages"][0].text == ReaderPrompts.paper().system
@@ -134,7 +134,7 @@ def test_a_citation_that_was_not_read_or_does_not_exist_is_taken_out(docs: Path,
         ("", "", []),
     ],
 )
-def test_citations_by_their_form(text: str, kept: str, citations: list[str]) -> None:
+def test_citations_are_recognised_by_their_form(text: str, kept: str, citations: list[str]) -> None:
     said, cited, _ = check_citations(text, ["a.md#1", "a b.md#1"])
     assert (said, cited) == (kept, citations)
 
@@ -156,7 +156,7 @@ def test_once_the_budget_is_spent_the_answer_is_forced(docs: Path, tmp_path: Pat
     assert len(calls_of(state)) == spent.get("max_loops", 1)
 
 
-def test_a_wrong_call_is_told_and_the_loop_goes_on(docs: Path, tmp_path: Path) -> None:
+def test_a_wrong_call_is_answered_with_its_error_and_the_loop_goes_on(docs: Path, tmp_path: Path) -> None:
     replies = [
         calls("web_search", q="leave"),
         calls("keyword_search", words=["leave"]),
@@ -177,7 +177,7 @@ def test_a_model_that_fails_is_replaced_by_the_best_passages(docs: Path, tmp_pat
     assert "the model did not answer: ConnectionError: gone" in answer
 
 
-def test_a_model_that_says_nothing_at_all_is_told_apart(docs: Path, tmp_path: Path) -> None:
+def test_an_empty_reply_is_reported_with_what_was_read(docs: Path, tmp_path: Path) -> None:
     replies = [calls("chunk_read", chunk_ids=["leave.md#1"]), AIMessage("")]
     state = asked(app(docs, tmp_path, model=ScriptedModel(replies=replies)), "How many days?")
     assert state["messages"][-1].text == "The model gave no answer.\n(It cites nothing. Read for it: [leave.md#1])"
@@ -195,7 +195,7 @@ def test_a_model_that_says_nothing_at_all_is_told_apart(docs: Path, tmp_path: Pa
         ("docs", {"model": "nonsense"}, "the model 'nonsense' cannot be used"),
     ],
 )
-def test_what_is_wrong_is_said_as_the_answer(
+def test_a_wrong_setting_is_named_in_the_answer(
     docs: Path, tmp_path: Path, folder: str | None, context: dict[str, Any], said: str
 ) -> None:
     state = asked(app(tmp_path / folder if folder else None, tmp_path), "How many days?", **context)
@@ -215,7 +215,7 @@ def test_an_inner_folder_can_be_chosen_for_a_run(docs: Path, tmp_path: Path) -> 
     assert state["citations"] == ["trains.md#1"]
 
 
-def test_no_question_is_told(docs: Path, tmp_path: Path) -> None:
+def test_an_input_without_a_question_is_answered_with_an_error(docs: Path, tmp_path: Path) -> None:
     state = app(docs, tmp_path).invoke({"messages": []})
     assert "There is no question" in state["messages"][-1].text
 

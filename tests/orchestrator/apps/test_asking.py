@@ -31,7 +31,7 @@ def asked(catalog: Any, question: str, *config: Any, store: Any = None, context:
     return app.invoke({"question": question}, *config, context=context)
 
 
-def test_small_schemas(catalog: Loaded) -> None:
+def test_the_schemas_of_the_ask_graph_are_a_question_and_an_answer(catalog: Loaded) -> None:
     app = create_ask_app(create_supervisor(catalog).compile()).compile()
     given, back = app.get_input_jsonschema(), app.get_output_jsonschema()
     assert given["required"] == ["question"]
@@ -40,7 +40,7 @@ def test_small_schemas(catalog: Loaded) -> None:
     assert {"supervisor:plan", "supervisor:worker:agent:model"} <= set(app.get_graph(xray=True).nodes)
 
 
-def test_answers_with_what_was_done(catalog: Loaded, worker: ScriptedModel) -> None:
+def test_the_answer_of_the_ask_graph_has_the_steps_that_were_done(catalog: Loaded, worker: ScriptedModel) -> None:
     said = asked(catalog, RATE, worker_model=worker)
     done = {"id": "1", "text": RATE, "status": "done", "tools": ["bank/exchange_rate"], "result": "1 USD = 0.9 EUR"}
     assert said == {"answer": "1 USD = 0.9 EUR", "steps": [done]}
@@ -72,7 +72,7 @@ def test_a_call_that_needs_approval_is_not_made_and_the_others_are(
     assert shop.called == ["exchange_rate"]
 
 
-def test_an_agent_that_asks_for_something_else_leaves_its_step_open() -> None:
+def test_an_app_that_interrupts_leaves_its_step_not_finished() -> None:
     def ask(state: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage(interrupt("which form?"))]}
 
@@ -83,7 +83,7 @@ def test_an_agent_that_asks_for_something_else_leaves_its_step_open() -> None:
     assert "which form?" in said["answer"]
 
 
-def test_it_is_the_users_own_run(catalog: Loaded, worker: ScriptedModel) -> None:
+def test_the_ask_graph_uses_the_preferences_of_its_user(catalog: Loaded, worker: ScriptedModel) -> None:
     store = InMemoryStore()
     store.put(namespace_of("ann"), PREFERENCES, {"worker_prompt": "Ann likes brevity."})
     asked(
@@ -201,7 +201,7 @@ async def test_an_app_may_take_longer_than_a_call_of_a_tool() -> None:
     assert await registry.bind(["slow/run"], "run")["slow_run"].ainvoke({"request": "go"}) == "at last"
 
 
-def test_an_app_among_the_tools_of_somebodys_own_agent() -> None:
+def test_an_app_can_be_a_tool_of_an_agent_with_callsheet_tools() -> None:
     model = ScriptedModel(replies=[calls("clerk_run", request="file form 12"), AIMessage("Filed.")])
     tools = CallsheetTools([Office("clerk").app()], approval="never")
     agent = create_agent(model, middleware=[tools], checkpointer=InMemorySaver())

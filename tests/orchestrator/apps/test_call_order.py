@@ -90,7 +90,7 @@ def test_ten_paragraphs_of_one_turn_arrive_in_their_order(made: Any) -> None:
     assert report.lines == [f"line {n}" for n in range(1, 11)]
 
 
-async def test_they_do_in_an_asynchronous_run_without_a_checkpointer() -> None:
+async def test_ten_paragraphs_arrive_in_order_in_an_asynchronous_run_without_a_checkpointer() -> None:
     report = Report()
     model = ScriptedModel(replies=[turn(*paragraphs(5)), AIMessage("Added.")])
     app = supervisor(report, model, None)

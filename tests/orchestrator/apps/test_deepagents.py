@@ -172,7 +172,7 @@ async def test_a_subagent_asks_for_tools_by_name_and_keeps_a_list_too(behind: An
     assert shop.called == ["exchange_rate"]
 
 
-async def test_the_questions_of_deepagents_itself(behind: Any, shop: FakeAgents) -> None:
+async def test_interrupt_on_of_deepagents_asks_about_the_tools_of_callsheet(behind: Any, shop: FakeAgents) -> None:
     model = ScriptedModel(replies=[calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     asked: dict[str, Any] = {"bank_exchange_rate": True}
     middleware = [equipped(behind, approval="never")]

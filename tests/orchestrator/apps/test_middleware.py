@@ -114,7 +114,7 @@ def test_a_decision_model_judges_what_the_user_says_and_nothing_else(catalog: Lo
     assert shown(hopeless) == [OWN]
 
 
-def test_no_more_than_the_most_are_kept(catalog: Loaded) -> None:
+def test_the_number_of_tools_stays_below_its_limit(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[need("write_note"), AIMessage("Hm.")])
     app = agent(model, catalog, most=1)
     said = ask(app, RATE)["messages"][-2]
@@ -123,7 +123,7 @@ def test_no_more_than_the_most_are_kept(catalog: Loaded) -> None:
     assert shown(model)[-1] == FIRST
 
 
-def test_a_request_for_more_than_there_is_room_for_adds_what_fits(catalog: Loaded) -> None:
+def test_need_tool_adds_only_as_many_tools_as_the_limit_leaves(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[need("write_note", "delete_note"), AIMessage("Hm.")])
     told = ask(agent(model, catalog, most=2), RATE)["messages"][-2]
     assert shown(model)[-1] == [*FIRST, "notebook_write_note"]
@@ -202,7 +202,7 @@ def test_a_question_is_answered_in_another_process(shop: FakeAgents, monkeypatch
     assert (shop.called, state["messages"][-2].text) == (["exchange_rate"], "1 USD = 0.9 EUR")
 
 
-def test_a_node_of_a_graph_of_ones_own(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_middleware_works_in_a_node_of_another_graph(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.approval = None
     model = ScriptedModel(replies=[calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     narrow = CallsheetTools(shop.loaded(monkeypatch), agents=1, tools=1)
@@ -331,7 +331,7 @@ def test_an_agent_without_a_system_prompt_has_the_roster_alone(catalog: Loaded) 
     assert systems(off) == [None]
 
 
-def test_of_a_catalog_that_is_too_large_the_agents_are_shown_without_names() -> None:
+def test_the_roster_of_a_large_catalog_has_agents_without_tools() -> None:
     names = [f"getThing{at}" for at in range(40)]
     giant = Agent(id="giant", description="Keeps things.", tools=tuple(Tool(agent="giant", name=one) for one in names))
     model = ScriptedModel(replies=[need("giant"), need("getThing7"), AIMessage("Hm.")])
@@ -365,7 +365,7 @@ async def test_a_tool_that_is_asked_for_is_added_behind(catalog: Loaded, shop: F
     assert shown(model)[-1] == after
 
 
-def test_words_are_answered_with_names_and_add_nothing(catalog: Loaded) -> None:
+def test_need_tool_answers_words_with_names_and_adds_nothing(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[need(what="keeps a reminder as a text"), AIMessage("Hm.")])
     told = ask(agent(model, catalog))["messages"][-2]
     assert "notebook: delete_note, write_note" in told.text.splitlines()
@@ -381,7 +381,7 @@ def test_two_requests_side_by_side_both_count(catalog: Loaded) -> None:
     assert len(set(shown(model)[-1])) == len(shown(model)[-1])
 
 
-def test_an_own_tool_of_that_name_stays_its_own(catalog: Loaded) -> None:
+def test_a_tool_of_the_agent_named_need_tool_is_not_replaced(catalog: Loaded) -> None:
     @tool
     def need_tool(what: str) -> str:
         """A tool of one's own."""
@@ -392,7 +392,7 @@ def test_an_own_tool_of_that_name_stays_its_own(catalog: Loaded) -> None:
     assert shown(model) == [["need_tool", "run_program", "read_result", "bank_exchange_rate"]] * 2
 
 
-def test_what_a_policy_denies_is_brought_by_nothing(catalog: Loaded) -> None:
+def test_a_denied_tool_is_added_neither_by_search_nor_by_name(catalog: Loaded) -> None:
     words = said("Now I need to write a note.", need("notebook/write_note", what="a tool for notes"))
     model = ScriptedModel(replies=[calls("write_todos", todos=to_do(NOTE)), words, AIMessage("I could not.")])
     withheld = load(catalog, policy=Policy(default="allow", deny=("notebook",)))
@@ -445,7 +445,7 @@ def test_no_skill_is_named_without_need(catalog: Loaded, how: str) -> None:
     assert names.count("read_skill") == (1 if how == "own" else 0)
 
 
-def test_of_a_long_result_the_model_sees_the_beginning_and_reads_on() -> None:
+def test_a_model_sees_the_beginning_of_a_long_result_and_reads_on() -> None:
     @tool
     def exchange_rates() -> str:
         """Looks up all exchange rates."""

@@ -93,7 +93,7 @@ def test_another_model_gets_a_note_with_the_path_of_the_file(made: Any, profile:
         (PDF, "application/pdf", SEES, None),
     ],
 )
-def test_what_a_medium_is_its_bytes_say(content: bytes, media: str, profile: Any, block: Any) -> None:
+def test_the_type_of_a_medium_is_read_from_its_bytes(content: bytes, media: str, profile: Any, block: Any) -> None:
     model = ScriptedModel(replies=[PAINT, AIMessage("A cat.")], profile=profile)
     ask(supervisor(painter(content, media, "file"), model, None))
     told = painted(model).content
@@ -147,7 +147,7 @@ def test_an_answer_of_the_agents_own_tool_stays_as_it_is() -> None:
         ({"name": "cat"}, json.dumps({"picture": encoded(PNG)})),
     ],
 )
-def test_what_repeats_a_picture_is_a_note_too(tmp_path: Path, structured: Any, text: str) -> None:
+def test_structured_content_that_repeats_a_picture_is_a_note(tmp_path: Path, structured: Any, text: str) -> None:
     picture = {"type": "image", "data": encoded(PNG), "mimeType": "image/png"}
     result = {"content": [{"type": "text", "text": text}, picture], "structuredContent": structured}
     outcome = outcome_of("works", "paint", result, Limits(), KeptResults(tmp_path).of("run", "works", "paint"))
@@ -191,5 +191,5 @@ def test_base64_that_a_tool_gives_as_text_is_a_note_for_the_model_and_whole_for_
 @pytest.mark.parametrize(
     "text", ["iVBORw0KGgo", "a" * 500, "https://example.org/" + "path/" * 60, encoded(b"text" * 99)]
 )
-def test_other_long_words_are_no_pictures(text: str) -> None:
+def test_long_words_that_are_not_base64_stay_text(text: str) -> None:
     assert readable(text) == text

@@ -95,7 +95,7 @@ def test_one_worker_does_the_steps_of_a_plan_and_each_step_gets_its_calls(catalo
     assert {"meteo_weather_report", "bank_exchange_rate", "notebook_write_note"} <= set(worker.shown[0]["tools"])
 
 
-def test_rules_try_no_other_tool_if_the_best_one_refuses_a_call() -> None:
+def test_without_a_model_no_other_tool_is_called_if_the_best_one_fails() -> None:
     called = []
 
     @tool
@@ -126,7 +126,7 @@ def test_results_reach_a_step_through_others(catalog: Loaded, worker: ScriptedMo
     assert "0.9 EUR" in note
 
 
-def test_a_model_that_does_not_answer_is_data(catalog: Loaded) -> None:
+def test_an_error_of_the_model_is_a_failed_step(catalog: Loaded) -> None:
     dead = ScriptedModel(replies=[lambda _: ConnectionError("no route to the provider")])
     state = ask(create_supervisor(catalog, model=dead, settings=Settings()).compile(), RATE)
     assert "no route to the provider" in state["plan"]["note"]
@@ -207,7 +207,7 @@ def test_an_empty_request_is_answered(catalog: Loaded) -> None:
     assert "the request is empty" in state["messages"][-1].text
 
 
-def test_a_second_request_of_a_thread_starts_with_a_clean_sheet(catalog: Loaded, worker: ScriptedModel) -> None:
+def test_a_second_request_of_a_thread_has_a_plan_and_results_of_its_own(catalog: Loaded, worker: ScriptedModel) -> None:
     planner = ScriptedModel(replies=[planned(*STEPS), planned(("9", RATE, []))])
     workflow = create_supervisor(catalog, planner_model=planner, worker_model=worker, settings=Settings())
     app = workflow.compile(checkpointer=InMemorySaver())

@@ -43,7 +43,7 @@ def told_of(catalog: Any, request: AIMessage) -> ToolMessage:
     return told
 
 
-def test_what_is_named_is_added_behind_and_can_be_called(catalog: Loaded, shop: FakeAgents) -> None:
+def test_a_named_tool_is_added_behind_the_others_and_can_be_called(catalog: Loaded, shop: FakeAgents) -> None:
     model = ScriptedModel(
         replies=[need("notebook/write_note"), calls("notebook_write_note", text="0.9"), AIMessage("Noted 0.9.")]
     )
@@ -77,7 +77,7 @@ def test_several_are_added_at_once_by_id_bare_name_or_the_name_of_the_bound_tool
 
 
 @pytest.mark.parametrize("given", [{"tools": "write_note"}, {"what": "notebook/write_note"}])
-def test_one_name_outside_of_a_list_is_a_name(catalog: Loaded, given: Any) -> None:
+def test_need_tool_takes_one_name_instead_of_a_list(catalog: Loaded, given: Any) -> None:
     model = ScriptedModel(replies=[need(**given), AIMessage("Done.")])
     ask(catalog, model)
     assert model.shown[-1]["tools"][-1] == "notebook_write_note"
@@ -166,7 +166,7 @@ def test_a_skill_is_given_as_its_text(catalog: Loaded) -> None:
     assert told.text == "The skill 'diary':\nWrite one note a day."
 
 
-def test_a_tool_that_stays_out_of_reach_was_not_named(catalog: Loaded, shop: FakeAgents) -> None:
+def test_a_tool_that_was_not_added_cannot_be_called(catalog: Loaded, shop: FakeAgents) -> None:
     model = ScriptedModel(replies=[calls("notebook_write_note", text="x"), AIMessage("I could not.")])
     assert "notebook_write_note is not among the tools" in ask(catalog, model)["calls"][0]["error"]
     assert shop.called == []
@@ -212,7 +212,7 @@ def test_two_requests_for_one_tool_add_it_once(catalog: Loaded) -> None:
     )
 
 
-def test_requests_are_streamed(catalog: Loaded) -> None:
+def test_requests_for_tools_are_streamed(catalog: Loaded) -> None:
     model = ScriptedModel(replies=[need("write_note", what="writes a note"), AIMessage("Done.")])
     app = create_supervisor(catalog, worker_model=model, settings=NARROW).compile()
     chunks: Any = app.stream({"messages": [HumanMessage(RATE)]}, stream_mode="custom", subgraphs=True)
@@ -277,7 +277,7 @@ CALLS = (
 
 
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-5.4", "a-model-of-somebody-else"])
-def test_so_it_does_with_openai(catalog: Loaded, shop: FakeAgents, model: str) -> None:
+def test_with_openai_a_requested_tool_stands_behind_the_others(catalog: Loaded, shop: FakeAgents, model: str) -> None:
     with openai(*CALLS, MESSAGE) as (url, bodies):
         app = create_supervisor(catalog, worker_model=gpt(url, model), settings=NARROW).compile()
         app.invoke({"messages": [HumanMessage(RATE)]})

@@ -46,7 +46,7 @@ def worked(catalog: Loaded) -> Any:
     ("replies", "note"),
     [([calls("finish", status="done", answer="9.5")], "no tool was called"), ([USD, AIMessage("9.5")], "")],
 )
-def test_a_step_that_is_called_done_without_a_call_says_so(worked: Any, replies: list[Any], note: str) -> None:
+def test_a_step_without_a_call_has_a_note(worked: Any, replies: list[Any], note: str) -> None:
     state, _ = worked(*replies, **ALONE)
     assert [(one["status"], one["note"]) for one in state["results"].values()] == [("done", note)]
 
@@ -119,7 +119,7 @@ def test_of_the_calls_of_a_turn_that_was_stopped_those_with_an_answer_are_told(a
 @pytest.mark.parametrize(
     "said", [{"finish_reason": "length"}, {"stop_reason": "max_tokens"}, {"finish_reason": "MAX_TOKENS"}]
 )
-def test_an_answer_that_was_cut_is_none(worked: Any, said: dict[str, str]) -> None:
+def test_a_cut_answer_is_not_the_result_of_a_step(worked: Any, said: dict[str, str]) -> None:
     result = worked(USD, AIMessage("The rate is", response_metadata=said))[0]["results"]["1"]
     assert result["status"] == "failed"
     assert "was cut at its token limit" in result["error"]
@@ -173,7 +173,9 @@ def test_the_worker_gets_the_text_of_a_skill(catalog: Loaded, shop: FakeAgents, 
         (50, "A" * 100_000, f"{'A' * 400}\n[cut: 400 of 100,000 characters are shown]"),
     ],
 )
-def test_its_text_has_a_budget(catalog: Loaded, worker: ScriptedModel, tokens: int, text: str, shown: str) -> None:
+def test_the_text_of_a_skill_is_cut_to_its_budget(
+    catalog: Loaded, worker: ScriptedModel, tokens: int, text: str, shown: str
+) -> None:
     settings, skill = Settings(agents=1, tools=1, skill_tokens=tokens), SKILL.model_copy(update={"text": text})
     ask(create_supervisor(with_skill(catalog, skill), worker_model=worker, settings=settings).compile(), RATE)
     assert worker.shown[0]["messages"][-1].text.partition("not there.\n")[2].partition("\n\nNow: ")[0] == shown

@@ -116,7 +116,7 @@ CUT: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("metadata", CUT.values(), ids=CUT)
-def test_a_cut_reply_is_no_end_whoever_cuts_it(metadata: dict[str, Any]) -> None:
+def test_a_cut_reply_does_not_end_the_step_for_any_finish_reason(metadata: dict[str, Any]) -> None:
     lamp = Lamp()
     cut = AIMessage("The lamp was", response_metadata=metadata)
     result, model = worked(lamp, turn(level(1)), cut, AIMessage("The lamp is at 1."))
@@ -153,12 +153,12 @@ def test_a_reply_that_is_never_read_ends_the_step_after_two_requests() -> None:
     assert "no reply" in result["error"]
 
 
-def test_another_error_is_not_asked_again() -> None:
+def test_a_request_is_not_repeated_after_another_error() -> None:
     result, model = worked(Lamp(), RuntimeError("no credit"))
     assert (result["status"], len(model.shown)) == ("failed", 1)
 
 
-def test_a_reply_that_is_discarded_before_an_error_costs_too() -> None:
+def test_the_usage_of_a_discarded_reply_is_counted_although_the_next_fails() -> None:
     empty = AIMessage("", usage_metadata={"input_tokens": 100, "output_tokens": 1, "total_tokens": 101})
     result, _ = worked(Lamp(), empty, RuntimeError("no credit"))
     assert (result["status"], result["usage"]["input_tokens"]) == ("failed", 100)
@@ -168,7 +168,7 @@ def test_a_reply_that_is_discarded_before_an_error_costs_too() -> None:
 # ------------------------------------------------------------------------------------------------------- the last turn
 
 
-def test_a_question_about_words_takes_no_turn_from_the_last_one() -> None:
+def test_the_question_about_plain_words_is_not_counted_as_a_turn() -> None:
     lamp = Lamp()
     replies = [AIMessage("I set it."), turn(level(1)), AIMessage("The lamp is at 1.")]
     result, model = worked(lamp, *replies, max_turns=1)

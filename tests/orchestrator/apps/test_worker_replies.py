@@ -316,7 +316,7 @@ def test_a_model_that_fails_later_does_not_hide_what_was_done() -> None:
     assert result["usage"]["input_tokens"] == 10
 
 
-def test_nor_does_a_question_about_words_that_gets_no_answer() -> None:
+def test_the_calls_stay_if_the_model_fails_after_the_question_about_plain_words() -> None:
     result, _ = worked(Printer(), turn(call("read_counter", "1")), AIMessage("Done."), fails)
     assert (result["status"], len(result["calls"])) == ("failed", 1)
 

@@ -87,7 +87,7 @@ def test_without_commands_in_the_catalog_the_entry_agrees_to_none(home: Path, in
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 130)])
-def test_a_person_agrees_or_not(
+def test_the_client_is_changed_only_if_a_person_agrees(
     answer: str, status: int, install: Install, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(home, "claude")
@@ -97,7 +97,7 @@ def test_a_person_agrees_or_not(
     assert (home / "ran").exists() is (answer == "y")
 
 
-def test_nothing_runs_unasked(install: Install, home: Path) -> None:
+def test_no_command_of_a_client_runs_without_consent(install: Install, home: Path) -> None:
     program(home, "claude")
     status, out, _ = install("claude-code", "--dry-run")
     assert (status, out.startswith("claude mcp add callsheet --scope user -- ")) == (0, True)

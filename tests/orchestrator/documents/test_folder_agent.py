@@ -71,7 +71,7 @@ def asked(app: Any, settings: Settings | None = None, question: str = QUESTION) 
     return app.invoke({"messages": [{"role": "user", "content": question}]}, context=settings)
 
 
-def test_one_line_makes_an_agent_that_tells_what_it_is_about(config: Callable[..., Path]) -> None:
+def test_a_folder_of_documents_is_an_agent_that_describes_them(config: Callable[..., Path]) -> None:
     loaded = load(config())
     (agent,) = loaded.catalog.agents
     (tool,) = agent.tools
@@ -85,19 +85,19 @@ def test_one_line_makes_an_agent_that_tells_what_it_is_about(config: Callable[..
     assert loaded.problems == ()
 
 
-def test_its_author_may_say_what_it_is_about(config: Callable[..., Path]) -> None:
+def test_the_description_of_a_folder_agent_can_be_given(config: Callable[..., Path]) -> None:
     loaded = load(config({"documents": "docs/", "description": "Rules for employees."}))
     assert loaded.catalog.agents[0].description == "Documents: Rules for employees."
 
 
-def test_the_supervisor_sends_it_a_step_without_a_model(catalog: Path) -> None:
+def test_without_a_model_a_step_is_sent_to_a_folder_agent(catalog: Path) -> None:
     state = asked(app(catalog))
     (result,) = state["results"].values()
     assert (result["status"], result["agents"]) == ("done", ["handbook"])
     assert "25 days of paid leave a year. [leave.md#1]" in state["messages"][-1].text
 
 
-def test_that_the_documents_say_nothing_is_a_result(catalog: Path) -> None:
+def test_a_folder_agent_without_an_answer_gives_a_result(catalog: Path) -> None:
     state = asked(app(catalog), question="Who repaints the bicycles of the director?")
     (result,) = state["results"].values()
     assert (result["status"], result["agents"]) == ("needs_input", ["handbook"])
@@ -106,7 +106,7 @@ def test_that_the_documents_say_nothing_is_a_result(catalog: Path) -> None:
     assert "25 days" not in state["messages"][-1].text
 
 
-async def test_an_mcp_client_asks_it_through_the_gateway(catalog: Path) -> None:
+async def test_an_mcp_client_asks_a_folder_agent_through_the_gateway(catalog: Path) -> None:
     loaded = load(catalog)
     retriever, registry = AgentGraphRetriever.from_catalog(loaded, index=":memory:"), ToolRegistry.from_catalog(loaded)
     served = GatewayServer(Gateway(retriever, registry, approval="ask"), one_client())
@@ -116,7 +116,9 @@ async def test_an_mcp_client_asks_it_through_the_gateway(catalog: Path) -> None:
     assert "25 days of paid leave a year. [leave.md#1]" in answer.content[0].text
 
 
-async def test_a_call_tells_apart_what_is_no_answer(config: Callable[..., Path], tmp_path: Path) -> None:
+async def test_a_call_of_a_folder_agent_marks_that_the_documents_do_not_answer(
+    config: Callable[..., Path], tmp_path: Path
+) -> None:
     config()
     tool = document_tool("handbook", overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:"))
     call = {"type": "tool_call", "name": tool.name, "args": {"question": "Who is the treasurer?"}, "id": "1"}
@@ -168,7 +170,7 @@ def test_an_overview_needs_no_headings(tmp_path: Path) -> None:
     assert "zeppelins" in found.terms
 
 
-def test_an_overview_has_its_bounds(tmp_path: Path) -> None:
+def test_an_overview_is_bounded(tmp_path: Path) -> None:
     for number in range(60):
         (tmp_path / f"{number:02}.md").write_text(f"# Heading number {number}\n\n" + f"word{number} " * 50)
     found = overview_of(tmp_path)
@@ -228,13 +230,13 @@ def check(state: Any) -> None:
     assert state["messages"][-1].text == f"The handbook says: {ANSWER}"
 
 
-def test_a_model_of_the_workers_only(catalog: Path, named: str) -> None:
+def test_a_folder_agent_uses_the_worker_model(catalog: Path, named: str) -> None:
     state = asked(app(catalog, worker_model=named), Settings())
     (result,) = state["results"].values()
     assert [call["output"] for call in result["calls"]] == [ANSWER]
 
 
-def test_a_model_in_the_context_of_the_run(catalog: Path, named: str) -> None:
+def test_a_folder_agent_uses_the_model_in_the_context_of_the_run(catalog: Path, named: str) -> None:
     made = app(catalog)
     check(asked(made, Settings(planning="none", model=named)))
     without = asked(made, Settings())
@@ -248,14 +250,16 @@ def test_the_model_of_the_run_comes_before_that_of_the_environment(
     check(asked(app(catalog, model=reader), Settings(planning="none")))
 
 
-def test_its_cost_is_a_part_of_the_cost_of_the_step(catalog: Path, reader: Any) -> None:
+def test_the_usage_of_a_folder_agent_is_counted_in_its_step(catalog: Path, reader: Any) -> None:
     usage = asked(app(catalog, model=reader), Settings(planning="none"))["usage"]
     assert len(reader.shown) == 4, "two messages of the worker, two of the reader"
     assert usage["by_role"]["worker"]["calls"] == 4
     assert (usage["input_tokens"], usage["output_tokens"]) == (40, 4)
 
 
-async def test_outside_of_a_step_it_is_as_configured(catalog: Path, named: str, tmp_path: Path) -> None:
+async def test_outside_of_a_step_a_folder_agent_uses_its_configured_model(
+    catalog: Path, named: str, tmp_path: Path
+) -> None:
     about, library = overview_of(tmp_path / "docs"), Library(tmp_path / "docs", place=":memory:")
     assert "[leave.md#1]" in await document_tool("handbook", about, library).ainvoke(QUESTION)
     assert await document_tool("handbook", about, library, named).ainvoke(QUESTION) == ANSWER

@@ -188,7 +188,7 @@ def test_a_capability_leads_to_wider_ones_and_to_its_tools(client: TestClient, a
     assert "no capability 'nonsense'" in asked(client, "capability", status=404, id="nonsense")["error"]
 
 
-def test_what_is_not_there_is_said_with_the_nearest_names(client: TestClient, asked: Asked) -> None:
+def test_an_unknown_node_is_answered_with_the_nearest_names(client: TestClient, asked: Asked) -> None:
     assert "did you mean 'weather'" in asked(client, "node", status=404, id="wether")["error"]
     runs = explorer(small_catalog(), runs=Kept([]))
     assert asked(runs, "run", status=404, id="x")["error"] == "there is no thread 'x' that you may see"

@@ -40,7 +40,7 @@ def started(source: Path, tmp_path: Path) -> Iterator[Forked]:
     process.wait(60)
 
 
-def test_it_says_where_and_shows_what_the_user_may_see_until_it_is_interrupted(started: Forked) -> None:
+def test_explore_prints_its_address_and_serves_the_page_until_it_is_interrupted(started: Forked) -> None:
     assert started.stdout is not None
     told = json.loads(started.stdout.readline() or started.communicate()[1])
     assert (told["agents"], told["tools"]) == (1, 2)

@@ -99,7 +99,7 @@ def test_the_code_of_the_documentation_runs(catalog: Catalog, tmp_path: Path, mo
     "path",
     ["/callsheet/../etc/passwd", "/callsheet/page/explorer.js", "/callsheet/runs/../explorer.py"],
 )
-def test_no_other_file_is_served(client: TestClient, path: str) -> None:
+def test_no_file_beside_those_of_the_page_is_served(client: TestClient, path: str) -> None:
     assert client.get(path).status_code == 404
 
 

@@ -263,7 +263,7 @@ def test_a_catalog_without_a_file_of_dependencies_gets_one_by_the_first_decision
     assert "delete_contact" in str(read().problems)
 
 
-def test_what_one_has_allowed_one_sees_and_revokes(tmp_path: Path) -> None:
+def test_a_user_sees_and_revokes_their_standing_approvals(tmp_path: Path) -> None:
     made = Reviewed(tmp_path, REVIEWERS)
     loaded = made.served.registry.loaded
     tool = loaded.catalog.tool("crm/delete_contact")

@@ -90,7 +90,7 @@ def test_a_call_that_may_not_be_seen_withholds_its_step_and_the_answer_while_it_
     assert "units" not in str(told)
 
 
-def test_what_a_worker_does_itself_withholds_nothing(catalog: Catalog) -> None:
+def test_calls_of_the_workers_own_tools_withhold_nothing(catalog: Catalog) -> None:
     events = hidden_calls(catalog)
     assert events.of({"event": "tool_started", "step_id": "1", "call_id": "c", "tool": "finish", "args": {}}) == []
     result = {**RESULT, "calls": [], "agents": [], "tools": []}

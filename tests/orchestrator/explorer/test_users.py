@@ -85,7 +85,7 @@ def test_two_users_see_different_tools(ask: Ask) -> None:
     assert ids(ask("bob", "api/search", **question)) <= {"units/convert_length"}
 
 
-def test_what_may_not_be_seen_is_not_there_and_not_hinted_at(ask: Ask) -> None:
+def test_a_hidden_tool_is_neither_shown_nor_counted(ask: Ask) -> None:
     hidden = ask("bob", "api/node", status=404, id="weather/forecast")["error"]
     assert hidden == ask("bob", "api/node", status=404, id="weather/forecasx")["error"].replace("forecasx", "forecast")
     assert [one["id"] for one in ask("bob", "api/agents")["items"]] == ["units"]

@@ -80,7 +80,9 @@ def test_a_worker_that_asks_for_another_plan_gets_one(conversation: Conversation
     assert state["revisions"][0]["dropped"] == ["1"]
 
 
-def test_a_failure_that_is_only_dropped_stays(conversation: Conversations, office: FakeAgents) -> None:
+def test_a_failed_step_that_a_revision_drops_stays_in_the_results(
+    conversation: Conversations, office: FakeAgents
+) -> None:
     office.broken = {"send_letter"}
     revise = {"drop": ["1"], "done": True}
     state, _ = asked(conversation, "post hello to Ann", steps("post hello"), revise=lambda _: revise, opened=True)
@@ -98,7 +100,7 @@ def test_a_branch_that_is_not_taken_is_dropped(conversation: Conversations, offi
     assert state["revisions"][0]["texts"] == {"2": "write nothing there"}
 
 
-def test_a_run_ends_early(conversation: Conversations, office: FakeAgents) -> None:
+def test_a_revision_can_end_a_run_early(conversation: Conversations, office: FakeAgents) -> None:
     plan = [*steps("list attic"), {"id": "2", "text": "write a row", "depends_on": ["1"]}]
     revise = {"done": True, "reason": "no files"}
     state, _ = asked(conversation, "Write a row if attic has files", plan, revise=lambda _: revise, opened=True)
@@ -106,7 +108,7 @@ def test_a_run_ends_early(conversation: Conversations, office: FakeAgents) -> No
     assert state["revisions"][0]["dropped"] == ["2"]
 
 
-def test_one_step_an_item(conversation: Conversations, office: FakeAgents) -> None:
+def test_a_step_is_made_for_each_item(conversation: Conversations, office: FakeAgents) -> None:
     plan = [*MAPPED, {"id": "3", "text": "write the sum", "depends_on": ["2"]}]
     state, model = asked(conversation, "list notes, read each file and write the sum", plan)
     assert office.called[:4] == ["list_files", "read_file", "read_file", "read_file"]
@@ -184,7 +186,7 @@ def test_a_reviser_that_does_not_answer_leaves_the_plan(conversation: Conversati
     assert "no route to the provider" in state["messages"][-1].text
 
 
-def test_bad_drafts_do_no_harm(conversation: Conversations, office: FakeAgents) -> None:
+def test_an_invalid_plan_does_no_harm(conversation: Conversations, office: FakeAgents) -> None:
     wrong: list[Callable[[str], Any]] = [
         lambda _: {"steps": [{"id": "1", "text": "", "for_each": "9"}]},
         lambda _: {"steps": [{"id": "1", "text": "read x", "for_each": "1"}]},
@@ -197,7 +199,7 @@ def test_bad_drafts_do_no_harm(conversation: Conversations, office: FakeAgents) 
         assert office.calls == []
 
 
-def test_items_of_items(conversation: Conversations, office: FakeAgents) -> None:
+def test_a_step_for_items_can_depend_on_items(conversation: Conversations, office: FakeAgents) -> None:
     plan = [*MAPPED, {"id": "3", "text": "write {item}", "for_each": "2"}]
     request = "list notes, read each file and write a row for each line"
     state, _ = asked(conversation, request, plan)
@@ -234,7 +236,7 @@ def test_a_step_for_each_of_no_items_has_no_items(
     assert {name: state["results"][name]["result"] for name in "23"} == dict.fromkeys("23", "There are no items.")
 
 
-def test_approval_inside_mapped_steps(office: FakeAgents) -> None:
+def test_each_step_of_items_is_approved_by_itself(office: FakeAgents) -> None:
     plan = [*steps("list notes"), {"id": "2", "text": "write {item}", "for_each": "1.files[*].name"}]
     office.approval = "always"
     run = Conversation(office.agents(), model=DecidingModel(plan=lambda _: {"steps": plan}, work=worker))
@@ -250,7 +252,7 @@ def test_approval_inside_mapped_steps(office: FakeAgents) -> None:
     assert state["results"]["2.2"]["status"] != "done"
 
 
-def test_two_threads_at_once(office: FakeAgents) -> None:
+def test_two_threads_of_one_app_run_at_once(office: FakeAgents) -> None:
     run = Conversation(office.agents(), model=sums())
 
     def one(thread: str) -> Any:

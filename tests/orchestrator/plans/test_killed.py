@@ -117,7 +117,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "number", range(len(KILLED)), ids=[f"{'after' if z else 'before'}-{n}-{i}" for _, n, i, z in KILLED]
 )
-async def test_what_was_killed_goes_on(killed: Path, number: int) -> None:
+async def test_a_killed_run_is_resumed_and_no_effect_is_repeated(killed: Path, number: int) -> None:
     folder = killed / f"{number}"
     office = FakeAgents(*OFFICE, log=folder / "calls.log")
     state, waiting = await run(folder, None)

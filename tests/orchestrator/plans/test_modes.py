@@ -37,7 +37,7 @@ def plan(text: str) -> dict[str, Any]:
         ("auto", FOUR, "auto", ["planner", *["worker"] * 8, "answer"]),
     ],
 )
-def test_what_a_mode_costs(
+def test_each_planning_mode_makes_its_number_of_requests(
     conversation: Conversations, planning: str, request_text: str, mode: str, roles: list[str]
 ) -> None:
     model = DecidingModel(plan=plan, work=work)

@@ -51,7 +51,9 @@ def again(message: AIMessage) -> AIMessage:
         ),
     ],
 )
-def test_calls_are_made_when_they_are_made(disk: Disk, replies: Any, called: list[str], answer: str) -> None:
+def test_a_worker_makes_the_calls_of_its_model_in_their_order(
+    disk: Disk, replies: Any, called: list[str], answer: str
+) -> None:
     worker = by_step(mend=[*replies, lambda told: AIMessage(f"At the end: {unlabelled(told[-1])}")])
     state = ask(supervised(disk, worker, ONE))
     assert [name for name, _ in disk.called] == called
@@ -164,7 +166,7 @@ def test_items_are_those_that_the_worker_named_and_not_the_lines_of_its_calls(di
     assert sorted(state["results"]) == ["1", "2.1", "2.2"]
 
 
-def test_what_is_no_list_makes_no_items_and_the_reviser_is_asked(disk: Disk) -> None:
+def test_a_result_that_is_no_list_has_no_items_and_the_reviser_is_asked(disk: Disk) -> None:
     worker = by_step(list=[call("list_files"), AIMessage("There are a few files.")])
     app = supervised(disk, worker, LIST, READ, revise={"reason": "there is no other way"})
     state = ask(app)
@@ -278,7 +280,7 @@ def test_a_wrong_finish_is_answered_and_can_be_corrected(disk: Disk, args: Any, 
     assert result["status"] == "failed"
 
 
-def test_what_only_a_person_knows_is_asked_and_the_step_goes_on(disk: Disk) -> None:
+def test_a_missing_value_is_asked_for_and_the_step_goes_on(disk: Disk) -> None:
     worker = by_step(
         mend=[
             call("read_file", path="a.json"),

@@ -92,7 +92,7 @@ def test_without_code_mode_there_are_no_programs(catalog: Loaded, shop: FakeAgen
         ("", "give the program"),
     ],
 )
-def test_what_a_program_must_not_do(
+def test_a_program_cannot_reach_the_system_or_exceed_its_limits(
     ran: Any, shop: FakeAgents, code: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sandbox._LIMITS, "max_feed_duration_secs", 2.0)
@@ -177,7 +177,7 @@ def test_values_of_earlier_steps_are_variables(catalog: Loaded, shop: FakeAgents
     assert state["results"]["2"]["calls"][0]["args"] == {"text": "1 USD = 0.9 EUR"}
 
 
-def test_one_program_at_a_time(catalog: Loaded, shop: FakeAgents) -> None:
+def test_a_second_program_of_a_turn_is_refused(catalog: Loaded, shop: FakeAgents) -> None:
     both = calls("run_program", code="bank_exchange_rate(currency='USD')")
     both.tool_calls.append({**both.tool_calls[0], "id": "second"})
     model = ScriptedModel(replies=[both, AIMessage("Done.")])
@@ -187,7 +187,7 @@ def test_one_program_at_a_time(catalog: Loaded, shop: FakeAgents) -> None:
     assert "one program at a time" in model.shown[-1]["messages"][-1].text
 
 
-def test_without_a_model_the_switch_means_nothing(catalog: Loaded) -> None:
+def test_code_mode_has_no_effect_without_a_model(catalog: Loaded) -> None:
     said = [
         create_supervisor(catalog, settings=settings(code_mode=on)).compile().invoke({"messages": [HumanMessage(RATE)]})
         for on in (True, False)

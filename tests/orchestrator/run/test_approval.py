@@ -154,7 +154,9 @@ async def test_an_answer_with_a_hash_is_for_that_call_only(app: Any, shop: FakeA
     assert len(shop.called) == 1
 
 
-def test_an_answer_to_a_call_that_is_gone_approves_no_other(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decision_on_a_call_that_no_longer_waits_approves_no_other_call(
+    shop: FakeAgents, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first call is refused before its answer is read, and the next one of its turn is asked about."""
     shop.approval = None
     both = calls("notebook_write_note", text="a")
@@ -249,7 +251,7 @@ def test_a_response_takes_the_place_of_the_call(app: Any, shop: FakeAgents) -> N
         ({}, "type: Field required"),
     ],
 )
-def test_an_answer_that_is_none_is_asked_for_again(app: Any, shop: FakeAgents, answer: Any, problem: str) -> None:
+def test_an_invalid_decision_is_asked_for_again(app: Any, shop: FakeAgents, answer: Any, problem: str) -> None:
     ask(app, REQUEST)
     state = resume(app, s2=answer)
     assert shop.called == []
@@ -279,7 +281,7 @@ def test_an_always_of_the_author_or_the_run_is_above_a_never(
         assert len(shop.called) == 3
 
 
-def test_without_a_checkpointer_it_says_so_before_anything_runs(
+def test_approval_without_a_checkpointer_is_an_error_before_anything_runs(
     asking: Any,
     shop: FakeAgents,
     worker: ScriptedModel,
@@ -330,7 +332,7 @@ def test_the_answer_of_the_model_is_not_asked_for_again(app: Any, worker: Script
 
 
 @pytest.mark.parametrize("answer", ["maybe", {"type": "approve", "hash": "0" * 64}, edited(x=1)])
-def test_an_answer_that_is_none_is_asked_for_three_times_at_most(app: Any, shop: FakeAgents, answer: Any) -> None:
+def test_an_invalid_decision_is_asked_for_three_times_at_most(app: Any, shop: FakeAgents, answer: Any) -> None:
     ask(app, REQUEST)
     for _ in range(2):
         assert "2" in asked(resume(app, s2=answer))
@@ -340,7 +342,7 @@ def test_an_answer_that_is_none_is_asked_for_three_times_at_most(app: Any, shop:
     assert "it was asked about 3 times, and not answered" in call["error"]
 
 
-def test_answers_in_a_row_count_and_others_do_not(app: Any, shop: FakeAgents) -> None:
+def test_only_invalid_decisions_in_a_row_are_counted(app: Any, shop: FakeAgents) -> None:
     ask(app, REQUEST)
     for answer in ("maybe", "maybe", edited(currency="NOK"), "maybe", "maybe"):
         assert "2" in asked(resume(app, s2=answer))

@@ -171,7 +171,7 @@ def test_a_server_of_which_something_is_quarantined_is_asked(servers: Servers, m
     assert not again.remembered
 
 
-async def test_a_session_makes_a_listing_new(
+async def test_a_listing_in_a_session_is_stored_as_the_last_one(
     servers: Servers, followed: Callable[..., tuple[Loaded, ToolRegistry, AgentGraphRetriever, CatalogSync]]
 ) -> None:
     config = {"a": servers.stdio("ok", log="a.log")}
@@ -184,7 +184,7 @@ async def test_a_session_makes_a_listing_new(
     assert kept.stat().st_mtime > time.time() - 4_000
 
 
-def test_an_answer_does_not_stay_fresh_by_being_used(servers: Servers, mode: Path) -> None:
+def test_using_a_stored_listing_does_not_extend_its_time(servers: Servers, mode: Path) -> None:
     config = {"a": servers.stdio(f"@{mode}", log="a.log", limits={"fresh": 600})}
     load_servers(config)
     kept = max((cache_folder() / "listings").iterdir(), key=lambda file: file.stat().st_mtime)
@@ -248,11 +248,27 @@ def test_a_server_that_failed_is_not_asked_again_for_a_while(
     for _ in range(2):
         (problem,) = load_servers(config).problems
         assert (problem.kind, servers.count("a", "start")) == ("timeout", 0)
-        assert f"{LATE.error}\nIt is asked again in 12 min; `callsheet sync` asks it now" in problem.message
+        assert (
+            f"{LATE.error}\nIt failed 0 s ago, and is asked again in 12 min; `callsheet sync` asks it now"
+            in problem.message
+        )
+    later(monkeypatch, 100)
+    assert "It failed 2 min ago, and is asked again in 11 min" in load_servers(config).problems[0].message
     later(monkeypatch, 751)
     assert not load_servers(config).problems
     later(monkeypatch, 752)
     assert load_servers(config).remembered
+
+
+def test_a_server_that_was_repaired_is_asked_for_a_person_who_waits(servers: Servers) -> None:
+    config = {"a": servers.stdio("ok", log="a.log"), "b": servers.stdio("ok", log="b.log")}
+    load_servers({"b": config["b"]})
+    for name, server in config.items():
+        LastListings().fail(name, server, Listing(error="it did not start", kind="start", seconds=60))
+    assert [one.agent for one in load_servers(config).problems] == ["a", "b"]
+    part = load_servers(config, retry=True)
+    assert (part.problems, [agent.id for agent in part.agents]) == ((), ["a", "b"])
+    assert not load_servers(config).problems
 
 
 def test_what_is_known_of_a_server_that_failed_is_used_and_called_old(servers: Servers) -> None:
@@ -315,7 +331,11 @@ def test_what_is_known_is_loaded_without_asking_anybody(servers: Servers, never:
     assert not part.agents
     assert {(one.agent, one.kind, one.message) for one in part.problems} == {
         ("a", "unheard", "it has not answered yet"),
-        ("b", "timeout", f"{LATE.error}\nIt is asked again in 12 min; `callsheet sync` asks it now"),
+        (
+            "b",
+            "timeout",
+            f"{LATE.error}\nIt failed 0 s ago, and is asked again in 12 min; `callsheet sync` asks it now",
+        ),
         ("c", "unheard", "it has not answered yet"),
     }
     assert servers.count("a", "start") == 0
@@ -387,7 +407,7 @@ def test_a_retriever_over_another_catalog_is_left_as_it_is(minilm: MiniLMEmbeddi
     assert set(retriever.catalog.tools) == set(state(5).tools)
 
 
-def test_a_last_answer_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+def test_a_stored_listing_that_cannot_be_read_is_ignored(tmp_path: Path) -> None:
     listings, server = LastListings(tmp_path), ServerConfig(command="x")
     assert listings.last("a", server) is None
     listings.keep("a", server, Listing(tools=({"name": "t"},), name="A"))
@@ -399,7 +419,7 @@ def test_a_last_answer_that_cannot_be_read_is_none(tmp_path: Path) -> None:
         assert listings.last("a", server) is None
 
 
-def test_a_difference_names_tools() -> None:
+def test_a_difference_of_two_listings_names_the_tools() -> None:
     before = ({"name": "a"}, {"name": "b"}, "no tool")
     after = ({"name": "b", "title": "B"}, {"name": "c"}, {"name": "d"}, {"name": "d", "title": "again"})
     assert Difference.of(before, after) == Difference(("c",), ("b",), ("a",))

@@ -149,7 +149,9 @@ async def test_a_run_that_waits_takes_the_verdict_of_the_command(stopped: Bank) 
 
 @pytest.mark.parametrize("approval", ["ask", "never"])
 @pytest.mark.parametrize(("verdict", "paid"), [("done", 1), ("not-done", 2)])
-async def test_the_run_that_was_stopped_takes_it_too(bank: Bank, approval: Any, verdict: Any, paid: int) -> None:
+async def test_the_stopped_run_itself_takes_the_verdict_of_the_command(
+    bank: Bank, approval: Any, verdict: Any, paid: int
+) -> None:
     app, ledger = app_of(bank, Settings(allow=(PAY,), approval=approval)), CallLedger("")
     await cut_off(app.ainvoke(order(), thread("first")), lambda: bank.paid == ["Ann"])
     bank.slow = set()
@@ -222,7 +224,7 @@ async def test_a_program_that_was_cut_off_asks_about_the_item_that_was_under_way
     assert (state["results"]["1"]["status"], bank.paid.count("Ann")) == ("done", 1)
 
 
-async def test_an_agent_of_ones_own_is_told_and_sends_nothing(stopped: Bank) -> None:
+async def test_an_agent_with_callsheet_tools_is_told_of_an_open_call_and_does_not_repeat_it(stopped: Bank) -> None:
     model = ScriptedModel(replies=[calls("bank_pay", name="Ann"), AIMessage("It is open.")])
     tools = CallsheetTools(stopped.agents(), approval="never")
     state = await create_agent(model, middleware=[tools]).ainvoke(order("Pay Ann"))

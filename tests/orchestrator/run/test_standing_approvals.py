@@ -95,7 +95,7 @@ def test_the_programs_own_tools_are_called(own: Any, shop: FakeAgents) -> None:
         ({"settings": {"approval": "always"}}, ["approve", "edit", "reject", "respond"]),
     ],
 )
-def test_they_are_asked_about_where_the_program_or_the_run_says_so(
+def test_tools_are_asked_about_with_interrupt_on_or_approval_always(
     own: Any, shop: FakeAgents, more: Any, decisions: list[str]
 ) -> None:
     rates = own(**more)
@@ -107,7 +107,7 @@ def test_they_are_asked_about_where_the_program_or_the_run_says_so(
     assert "approval needs a checkpointer" in own(saved=False, **more).request()
 
 
-def test_what_destroys_by_its_own_word_is_asked_about(worker: ScriptedModel) -> None:
+def test_a_tool_with_a_destructive_hint_is_asked_about(worker: ScriptedModel) -> None:
     called = []
 
     @tool
@@ -125,7 +125,7 @@ def test_what_destroys_by_its_own_word_is_asked_about(worker: ScriptedModel) -> 
 
 
 @pytest.mark.parametrize("interrupt_on", [{TOOL: False}, {TOOL: True, "bank/other": True}])
-def test_interrupt_on_is_the_programs_word(named: str, worker: ScriptedModel, interrupt_on: Any) -> None:
+def test_interrupt_on_false_is_above_approval_always(named: str, worker: ScriptedModel, interrupt_on: Any) -> None:
     if "bank/other" in interrupt_on:
         with pytest.raises(UnknownNameError, match="bank/other"):
             Rates(named, worker, interrupt_on=interrupt_on)

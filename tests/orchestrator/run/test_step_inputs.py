@@ -79,7 +79,7 @@ def test_the_step_goes_on_with_what_a_person_gives(app: Any, shop: FakeAgents) -
     assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == ("done", "1 NOK = 0.9 EUR")
 
 
-async def test_asynchronously_too(app: Any, shop: FakeAgents) -> None:
+async def test_an_asynchronous_step_goes_on_with_what_a_person_gives(app: Any, shop: FakeAgents) -> None:
     (question,) = (await app.ainvoke({"messages": LETTER}, THREAD))["__interrupt__"]
     state = await app.ainvoke(Command(resume={question.id: {"decisions": [given(currency="NOK")]}}), THREAD)
     assert (state["results"]["1"]["status"], shop.called) == ("done", ["exchange_rate"])
@@ -114,7 +114,7 @@ def test_an_answer_without_values_leaves_the_step_as_it_is(app: Any, shop: FakeA
     assert shop.called == []
 
 
-def test_nobody_is_asked_where_nobody_is_there(catalog: Loaded) -> None:
+def test_with_approval_never_or_without_a_checkpointer_no_values_are_asked_for(catalog: Loaded) -> None:
     state = ask(compiled(catalog, approval="never"))
     assert state["results"]["1"]["status"] == "needs_input"
     workflow = create_supervisor(catalog, planner_model=ScriptedModel(replies=[planned(("1", LETTER, []))]))
@@ -122,14 +122,14 @@ def test_nobody_is_asked_where_nobody_is_there(catalog: Loaded) -> None:
     assert state["results"]["1"]["status"] == "needs_input"
 
 
-def test_the_graph_ask_leaves_it(catalog: Loaded) -> None:
+def test_the_ask_graph_leaves_a_step_that_needs_input_undone(catalog: Loaded) -> None:
     planner = ScriptedModel(replies=[planned(("1", LETTER, []))])
     app: Any = create_ask_app(create_supervisor(catalog, planner_model=planner).compile()).compile()
     (step,) = app.invoke({"question": LETTER})["steps"]
     assert step["status"] == "needs_input"
 
 
-def test_words_that_nothing_used_are_not_asked_about(app: Any) -> None:
+def test_words_of_a_step_that_no_argument_used_are_not_asked_about(app: Any) -> None:
     nodes: Any = StepNodes(None, None, None)  # type: ignore[arg-type]
     unused = StepResult(id="1", text="x", status="needs_input", error="nothing would be done with 'please'")
     state: Any = {}

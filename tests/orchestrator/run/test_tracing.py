@@ -44,7 +44,7 @@ def selections(app: Any, given: Any) -> list[Any]:
     return [run for run in kept.runs if run.name == "select"]
 
 
-def test_the_selection_of_a_step(catalog: Loaded, worker: ScriptedModel) -> None:
+def test_the_trace_of_a_run_has_the_selection_of_each_step(catalog: Loaded, worker: ScriptedModel) -> None:
     (run,) = selections(create_supervisor(catalog, worker_model=worker).compile(), {"messages": RATE})
     assert run.inputs["input"] == [RATE]
     assert run.metadata["step_id"] == "1"
@@ -53,7 +53,7 @@ def test_the_selection_of_a_step(catalog: Loaded, worker: ScriptedModel) -> None
     assert selection["agents"][0]["id"] == "bank"
 
 
-def test_the_selection_of_the_retriever_app_and_of_the_middleware(catalog: Loaded) -> None:
+def test_the_trace_has_the_selections_of_the_retriever_app_and_the_middleware(catalog: Loaded) -> None:
     app = create_retriever_app(AgentGraphRetriever.from_catalog(catalog)).compile()
     (run,) = selections(app, {"query": RATE})
     assert run.outputs["trace"]["nodes"]
@@ -96,7 +96,7 @@ print(json.dumps([[span.name, dict(span.attributes), events(span)] for span in s
 '''
 
 
-def test_opentelemetry_spans_carry_it(catalog: Loaded) -> None:
+def test_opentelemetry_spans_have_the_selection(catalog: Loaded) -> None:
     kept = InMemorySpanExporter()
     provider: Any = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(kept))
@@ -108,7 +108,7 @@ def test_opentelemetry_spans_carry_it(catalog: Loaded) -> None:
     assert json.loads(str(select["gen_ai.completion"]))["trace"]["nodes"]
 
 
-def test_spans_without_contents() -> None:
+def test_spans_have_no_contents_if_langsmith_hides_inputs_and_outputs() -> None:
     """With the settings that the page on traces names; the program has a provider of its own."""
     told = {"LANGSMITH_TRACING": "true", "LANGSMITH_TRACING_MODE": "otel", "LANGSMITH_ENDPOINT": "http://127.0.0.1:9"}
     env = {**os.environ, **told, "LANGSMITH_HIDE_INPUTS": "true", "LANGSMITH_HIDE_OUTPUTS": "true"}

@@ -86,7 +86,7 @@ def test_the_answer_alone_is_a_setting(catalog: Loaded, worker: ScriptedModel) -
 
 
 @pytest.mark.parametrize("steps", [1, 2])
-def test_odd_and_large_calls_fit(steps: int) -> None:
+def test_a_transcript_takes_calls_with_unusual_and_large_arguments(steps: int) -> None:
     made = [
         Call(id="c1", agent="a b/c", tool="a b/c/dö thing!" + "x" * 90, args={"text": "y" * 10**6, "n": [1] * 10**5}),
         Call(id="c2", agent="", tool="no_such_tool", error="there is none"),

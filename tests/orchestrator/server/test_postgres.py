@@ -42,7 +42,7 @@ def approvals(state: Any) -> dict[str, str]:
     return {found.id: {"type": "approve"} for found in state.get("__interrupt__", [])}
 
 
-async def test_asynchronous_callers(address: str, workflow: Any, shop: FakeAgents) -> None:
+async def test_postgres_keeps_the_runs_of_asynchronous_callers(address: str, workflow: Any, shop: FakeAgents) -> None:
     from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 
     given, state = GIVEN, {}
@@ -58,7 +58,7 @@ async def test_asynchronous_callers(address: str, workflow: Any, shop: FakeAgent
     assert state["plan"]["request"].startswith("Please? look up")
 
 
-def test_blocking_callers(address: str, workflow: Any, shop: FakeAgents) -> None:
+def test_postgres_keeps_the_runs_of_blocking_callers(address: str, workflow: Any, shop: FakeAgents) -> None:
     from langgraph.checkpoint.postgres import PostgresSaver
 
     thread: Any = {"configurable": {"thread_id": "2"}}

@@ -51,7 +51,7 @@ async def test_what_a_remote_graph_asks_is_asked_by_our_run_and_resumes_it(offic
     assert len(result["calls"]) == 1
 
 
-def test_the_same_for_a_caller_without_an_event_loop(office: str) -> None:
+def test_a_question_of_a_remote_graph_resumes_a_blocking_caller(office: str) -> None:
     app = supervised(office)
     (first,) = app.invoke(REQUEST, THREAD)["__interrupt__"]
     assert first.value == ASKED
@@ -61,7 +61,7 @@ def test_the_same_for_a_caller_without_an_event_loop(office: str) -> None:
     assert state["results"]["1"]["result"].startswith("The clerk reports form 13: sure")
 
 
-async def test_its_tokens_are_streamed_with_ours(office: str) -> None:
+async def test_the_tokens_of_a_remote_graph_are_streamed(office: str) -> None:
     app = supervised(office)
     for answer in (REQUEST, Command(resume="form 14")):
         await app.ainvoke(answer, THREAD)
@@ -89,13 +89,13 @@ async def test_the_same_server_through_its_a2a_endpoint(office: str) -> None:
     assert {"The clerk", "The clerk reports form"} <= set(told)
 
 
-async def test_without_a_checkpointer_its_question_is_an_error(office: str) -> None:
+async def test_without_a_checkpointer_the_question_of_a_remote_graph_is_an_error(office: str) -> None:
     result = (await supervised(office, keep=False).ainvoke(REQUEST))["results"]["1"]
     assert result["status"] == "failed"
     assert "compiled with a checkpointer" in result["error"]
 
 
-async def test_a_server_that_is_not_there_is_data(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unreachable_remote_graph_is_a_failed_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("httpcore._async.connection.RETRIES_BACKOFF_FACTOR", 0.01)  # seconds before the second attempt
     result = (await supervised("http://127.0.0.1:9").ainvoke(REQUEST, THREAD))["results"]["1"]
     assert result["status"] == "failed"

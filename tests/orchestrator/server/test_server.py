@@ -31,7 +31,7 @@ async def thread_of(client: Any) -> str:
     return str((await client.threads.create())["thread_id"])
 
 
-async def test_serves_the_graphs_with_their_schemas(client: Any) -> None:
+async def test_the_server_lists_its_graphs_with_their_schemas(client: Any) -> None:
     found = {a["graph_id"]: a["assistant_id"] for a in await client.assistants.search()}
     whole, retrieval = set(Settings.model_fields), set(RetrieverSettings.model_fields)
     for graph, given, back, options in (
@@ -46,7 +46,7 @@ async def test_serves_the_graphs_with_their_schemas(client: Any) -> None:
         assert set(schemas["context_schema"]["properties"]) == options
 
 
-async def test_draws_the_graph_down_to_the_workers_model_and_tools(client: Any) -> None:
+async def test_the_server_draws_the_graph_down_to_the_workers_model_and_tools(client: Any) -> None:
     drawn = await client.assistants.get_graph("supervisor", xray=True)
     nodes = {node["id"] for node in drawn["nodes"]}
     assert {"plan", "dispatch", "retriever", "worker:agent:model", "worker:agent:tools", "answer"} <= nodes
@@ -65,7 +65,7 @@ MODES = {
 }
 
 
-async def test_streams_in_every_mode(client: Any) -> None:
+async def test_the_server_streams_in_every_mode(client: Any) -> None:
     async def streamed(mode: str) -> list[Any]:
         stream = client.runs.stream(
             await thread_of(client),

@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DevServer]:
         yield started
 
 
-async def test_answers_the_demo_question(server: DevServer) -> None:
+async def test_the_server_answers_the_demo_question(server: DevServer) -> None:
     async with pinged(server.url) as pings:
         given: Any = {"messages": QUESTION}
         state: Any = await get_client(url=server.url).runs.wait(None, "supervisor", input=given)

@@ -24,7 +24,9 @@ async def test_a_tool_that_only_reads_is_called_again_in_a_new_session(scenario:
     assert made.count("faulty") == 2
 
 
-async def test_one_that_only_says_so_is_not(scenario: Callable[..., Scenario]) -> None:
+async def test_a_tool_whose_read_only_hint_is_not_trusted_is_not_called_again(
+    scenario: Callable[..., Scenario],
+) -> None:
     made = scenario(trusted=False)
     made.be("faulty", "hints")
     await asyncio.to_thread(made.read)

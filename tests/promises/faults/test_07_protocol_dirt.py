@@ -32,7 +32,7 @@ KINDS = {
 UNKNOWN = ("half", "no_object")
 
 
-async def test_dirt_costs_at_most_its_own_step(scenario: Callable[..., Scenario]) -> None:
+async def test_protocol_errors_fail_at_most_their_own_step(scenario: Callable[..., Scenario]) -> None:
     made, gate = {mode: scenario() for mode in KINDS}, asyncio.Semaphore(4)
 
     async def one(mode: str) -> Any:
@@ -69,13 +69,13 @@ def program(code: str) -> ServerConfig:
         (program("import time\nprint('{}\\n' * 9)\nwhile 1: print('{}'); time.sleep(.05)"), "'{}', '{}', '{}' (and "),
     ],
 )
-def test_what_prints_but_does_not_speak_is_named_with_what_it_printed(server: ServerConfig, printed: str) -> None:
+def test_a_program_that_prints_and_does_not_answer_is_named_with_its_output(server: ServerConfig, printed: str) -> None:
     listing = SessionPool(limits=Limits(start=1)).list_all({"odd": server})["odd"]
     assert listing.kind == "timeout"
     assert f"it did not start within 1 s\nNot of the protocol, it printed: {printed}" in listing.error
 
 
-def test_what_prints_without_end_is_not_waited_for_at_all() -> None:
+def test_a_program_that_prints_without_end_is_not_waited_for() -> None:
     server = program("while True: print('y\x1b[31m')")
     listing = SessionPool(limits=Limits(start=300)).list_all({"odd": server})["odd"]
     assert listing.kind == "protocol"
@@ -83,7 +83,7 @@ def test_what_prints_without_end_is_not_waited_for_at_all() -> None:
     assert "\x1b" not in listing.error
 
 
-def test_what_prints_and_ends_is_named_with_what_it_printed() -> None:
+def test_a_program_that_prints_and_ends_is_named_with_its_output() -> None:
     listing = SessionPool().list_all({"odd": program("print('usage: odd FILE')")})["odd"]
     assert listing.kind == "start"
     assert "printed: 'usage: odd FILE'" in listing.error
@@ -128,7 +128,7 @@ GO = "panic: no MY_KEY\n\ngoroutine 1 [running]:\nmain.main()\n\t/srv/main.go:4 
     ],
     ids=["node", "java", "dotnet", "python", "go", "after a log"],
 )
-def test_of_a_server_that_throws_at_its_start_the_error_is_shown(text: str, error: str) -> None:
+def test_the_error_of_a_server_that_raises_at_its_start_is_shown(text: str, error: str) -> None:
     listing = SessionPool().list_all({"odd": program(f"import sys; sys.stderr.write({text!r}); sys.exit(1)")})["odd"]
     assert listing.kind == "start"
     assert error in listing.error
@@ -143,7 +143,7 @@ def test_a_secret_of_its_entry_that_a_server_prints_is_not_quoted() -> None:
     assert "hunter2" not in listing.error
 
 
-def test_a_server_that_greets_after_a_word_of_its_own_is_as_good_as_any() -> None:
+def test_a_server_that_prints_a_line_before_its_greeting_works() -> None:
     server = program(f"import runpy; print('Welcome!'); runpy.run_path({str(FAULTY)!r}, run_name='__main__')")
     listing = SessionPool().list_all({"odd": server})["odd"]
     assert listing.error == ""

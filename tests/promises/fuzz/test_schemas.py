@@ -86,7 +86,7 @@ def checked(stage: Stage, schema: Any, args: list[Any]) -> None:
     stage.run(example())
 
 
-def test_what_is_sent_fits(stage: Stage) -> None:
+def test_sent_arguments_fit_their_schema(stage: Stage) -> None:
     stage.puppet.answers["tools/call"] = result({"content": [{"type": "text", "text": "done"}]})
     fuzzed(30)(checked)(stage)
 

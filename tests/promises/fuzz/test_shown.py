@@ -72,6 +72,6 @@ def read(page: PageCards, value: Any, other: Any) -> None:
     assert strict(card.sent("edit")["edited_action"]["args"]) == strict(edited)
 
 
-def test_what_is_shown_is_what_is_sent() -> None:
+def test_the_shown_arguments_are_those_that_are_sent() -> None:
     with page_cards() as page:
         fuzzed(60, long=10_000)(read)(page)

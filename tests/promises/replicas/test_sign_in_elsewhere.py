@@ -87,7 +87,7 @@ async def test_another_process_answers_once_and_this_one_has_the_tokens(
         assert secret.encode() not in waits + in_database(store) + on_disk
 
 
-def test_what_nobody_answers_is_dropped(store: str) -> None:
+def test_a_sign_in_that_nobody_answers_expires(store: str) -> None:
     for state, seconds in (("short", 0.2), ("long", 60.0)):
         await_answer(state, PendingSignIn(user="", expires=time.time() + seconds))
     while pending_sign_in("short") is not None:

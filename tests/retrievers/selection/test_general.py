@@ -52,6 +52,24 @@ def test_a_general_tool_is_not_added_where_a_specific_one_fits(retriever: AgentG
     assert with_it.tools[0].id == "weather/get_forecast"
 
 
+def test_of_general_tools_the_surer_one_has_more_than_the_one_with_the_nearest_wording() -> None:
+    """A score that is .08 higher counts e ** 1.6 = 5 times, a confidence of .99 in place of .9 counts 11 times."""
+    tools = tuple(Tool(agent="a", name=name) for name in ("surer", "nearer"))
+    catalog = Catalog(agents=(Agent(id="a", tools=tools),))
+    web = Capability(id="web", name="web", definition="fly.", examples=("fly", "swim"), general=1.0)
+    nodes = nodes_of(catalog)
+    index = CapabilityIndex(
+        catalog,
+        Scripted(nodes, {}, {}),
+        [node.id for node in nodes],
+        Taxonomy(capabilities=(web,)),
+        embeddings=WordVectors("fly", "swim"),
+    )
+    index.of_tools = np.array([[0.0], [0.99], [0.9]], np.float32)
+    share = index.general(np.zeros(1, np.float32), np.array([0.0, 0.40, 0.48], np.float32))
+    assert share[1] > 0.6 > share[2]
+
+
 def test_the_share_of_a_general_tool_by_hand() -> None:
     tools = tuple(Tool(agent="a", name=name, capabilities=("web",)) for name in ("x", "y"))
     local = Tool(agent="a", name="z", capabilities=("local",))
@@ -71,8 +89,8 @@ def test_the_share_of_a_general_tool_by_hand() -> None:
     scores = np.zeros(len(nodes), np.float32)
     scores[row["a/x"]], scores[row["a/y"]] = 0.41, 0.40
     share = index.general(np.array([0.0, 0.6, 0.9], np.float32), scores)
-    # weights 1 + 0 and 0 + .6, together 1.6; x and y share the first by exp(.01 / .01) : 1
-    assert share[row["a/x"]] == pytest.approx(1 / 1.6 * exp(1) / (1 + exp(1)), abs=1e-4)
-    assert share[row["a/y"]] == pytest.approx(1 / 1.6 / (1 + exp(1)), abs=1e-4)
+    # weights 1 + 0 and 0 + .6, together 1.6; x and y share the first by exp(.01 / .05) : 1
+    assert share[row["a/x"]] == pytest.approx(1 / 1.6 * exp(0.2) / (1 + exp(0.2)), abs=1e-4)
+    assert share[row["a/y"]] == pytest.approx(1 / 1.6 / (1 + exp(0.2)), abs=1e-4)
     assert share[row["a/z"]] == pytest.approx(0.6 / 1.6, abs=1e-4)
     assert share[row["a/w"]] == 0

@@ -85,7 +85,7 @@ async def test_an_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: p
     assert "is not an address with http:// or https://" in found.text
 
 
-async def test_each_place_and_style(tmp_path: Path, served: Shop) -> None:
+async def test_each_place_and_style_of_a_parameter_is_sent(tmp_path: Path, served: Shop) -> None:
     texts: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
     spec = with_parameters(
         {"name": "ids", "in": "path", "schema": texts},
@@ -120,7 +120,7 @@ async def test_each_place_and_style(tmp_path: Path, served: Shop) -> None:
         (Response("<a/>", media_type="application/atom+xml"), "<a/>", None),
     ],
 )
-async def test_successes_of_each_kind(
+async def test_successful_answers_of_each_kind_are_read(
     tmp_path: Path, served: Shop, answer: Response, text: str, structured: Any
 ) -> None:
     served.answers["/orders/7"] = answer

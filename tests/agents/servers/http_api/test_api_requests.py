@@ -176,7 +176,7 @@ def test_two_values_are_never_sent_under_one_name() -> None:
         ("matrix", True, ";p=a;p=b", ";k=v;l=w"),
     ],
 )
-def test_each_style_of_a_path(style: str, explode: bool, of_list: str, of_object: str) -> None:
+def test_each_style_of_a_path_parameter_is_sent(style: str, explode: bool, of_list: str, of_object: str) -> None:
     tool = entry(path="/x/{p}/y", parameters=[parameter("p", "path", style=style, explode=explode)])
     for value, expected in ((["a", "b"], of_list), ({"k": "v", "l": "w"}, of_object)):
         assert urlsplit(sent(tool, p=value).url).path == f"/v1/x/{expected}/y"

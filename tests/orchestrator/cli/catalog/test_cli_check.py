@@ -59,7 +59,7 @@ def test_errors_end_with_1_and_are_listed(check: Any) -> None:
 
 
 @pytest.mark.parametrize(("fail_on", "status"), [("error", 0), ("warning", 0), ("info", 1)])
-def test_how_grave_a_failure_is_can_be_said(check: Any, fail_on: str, status: int) -> None:
+def test_the_severity_that_fails_a_check_is_an_option(check: Any, fail_on: str, status: int) -> None:
     ended, out, _ = check(SOUND, arguments=("--fail-on", fail_on))
     assert ended == status
     assert "info undescribed-agent (1)" in out
@@ -108,14 +108,14 @@ def test_a_malformed_manifest_a_circle_and_five_megabytes_give_one_line_each(che
     assert all(len(message) < 300 and "\n" not in message for message in found.values())
 
 
-def test_a_catalog_that_is_none_is_the_callers_mistake(check: Any, tmp_path: Path) -> None:
+def test_check_of_a_file_that_is_no_catalog_ends_with_status_2(check: Any, tmp_path: Path) -> None:
     status, out, err = check("[", arguments=("--json",))
     assert (status, out) == (2, "")
     assert err.startswith("error: ")
     assert len(err.splitlines()) == 1
 
 
-def test_a_taxonomy_of_ones_own_is_known(check: Any, tmp_path: Path) -> None:
+def test_check_knows_the_capabilities_of_the_option_taxonomy(check: Any, tmp_path: Path) -> None:
     tool = {"name": "x", "description": "Adds.", "inputSchema": {}, "_meta": {"callsheet/capabilities": ["sums"]}}
     own = {"id": "sums", "name": "Sums", "definition": "Adds numbers.", "examples": ["add two", "total"]}
     (tmp_path / "own.json").write_text(json.dumps({"capabilities": [own]}))
@@ -154,7 +154,7 @@ def test_an_agent_that_would_be_the_source_of_many_others_arguments_is_found(
         assert [one["agent"] for one in found if one["rule"] == "source-of-many"] == expected
 
 
-def test_rdf_is_checked_where_it_is_wanted(check: Any) -> None:
+def test_rdf_is_checked_with_the_option_rdf_only(check: Any) -> None:
     tool = {"name": "x", "description": "Adds.", "inputSchema": {}, "_meta": {"callsheet/capabilities": ["sums"]}}
     ignored = ("--ignore", "unknown-capability")
     assert check({"name": "a", "tools": [tool]}, arguments=ignored)[0] == 0
@@ -184,7 +184,7 @@ def test_an_rdf_file_is_checked_as_it_was_written(text: str, status: int, tmp_pa
         assert "integrity-dependencies" in {finding["rule"] for finding in json.loads(out)["findings"]}
 
 
-def test_rdf_without_its_extra_says_which(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_rdf_checks_name_it(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("callsheet.graphs.rdf")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "rdflib", None)

@@ -82,7 +82,7 @@ def test_json_is_one_object(place: Path, tmp_path: Path) -> None:
         (["--format", "json", "-o", "/nowhere/at/all"], "/nowhere/at/all cannot be written"),
     ],
 )
-def test_mistakes_end_with_2_and_are_said(
+def test_a_usage_error_of_export_ends_with_status_2_and_is_named(
     words: list[str], said: str, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:

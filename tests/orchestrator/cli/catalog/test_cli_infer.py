@@ -53,7 +53,7 @@ def test_json_is_one_object_with_the_edges(infer: Any) -> None:
     assert edge["accept"] is None
 
 
-def test_people_see_the_tool_what_it_needs_and_why(infer: Any) -> None:
+def test_infer_prints_tool_dependency_and_reason(infer: Any) -> None:
     status, out, _ = infer()
     assert status == 0
     assert "crm/delete_contact\n" in out
@@ -135,7 +135,7 @@ def test_edges_are_inferred_without_being_asked_for_and_a_rejection_wins(infer: 
     assert (report["dependencies"], report["inferred"]) == (0, 0)
 
 
-def test_what_was_seen_while_running_is_proposed_too(infer: Any) -> None:
+def test_observed_dependencies_are_proposed_beside_inferred_ones(infer: Any) -> None:
     ObservationLog().add({("crm/delete_contact", "crm/ping", "contact_id"): 2, ("gone/x", "gone/y", "z"): 9})
     found = {edge["target"]: edge for edge in json.loads(infer("--json")[1])["edges"]}
     assert (found["crm/ping"]["count"], found["crm/ping"]["confidence"]) == (2, 0.667)
@@ -170,7 +170,7 @@ def learned(own_home: Path) -> None:
 
 
 @pytest.mark.usefixtures("learned")
-def test_everything_or_what_matches_is_forgotten(cli: Cli) -> None:
+def test_forget_removes_all_observations_or_those_that_match(cli: Cli) -> None:
     assert cli("forget", "a/u")[1] == "forgot 1 tool and 1 observed dependency\n"
     assert list(OutcomeLog().of(TWO_TOOLS)) == ["a/t"]
     assert json.loads(cli("forget", "--json")[1]) == {"tools": 1, "dependencies": 1}

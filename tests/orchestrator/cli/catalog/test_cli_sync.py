@@ -37,7 +37,7 @@ def sync(config: Path, capfd: pytest.CaptureFixture[str]) -> Sync:
     return run
 
 
-def test_what_changed_is_told_and_indexed(sync: Sync) -> None:
+def test_sync_reports_changes_and_indexes_them(sync: Sync) -> None:
     status, first, _ = sync("ok", "--json")
     assert status == 0
     assert [server["added"] for server in first["servers"]] == [["work"], ["work"]]
@@ -64,7 +64,7 @@ def test_a_server_that_is_down_keeps_its_tools(sync: Sync) -> None:
     assert report["removed"] == 0
 
 
-def test_people_read_it_too(sync: Sync) -> None:
+def test_sync_prints_text_without_json(sync: Sync) -> None:
     _, said, _ = sync("ok")
     assert "+ a/work\n+ steady/work\n" in said
     _, said, _ = sync("exit")
@@ -75,7 +75,7 @@ def test_people_read_it_too(sync: Sync) -> None:
     assert "not used until you review them: a/work, a/write (`callsheet approve --catalog" in said
 
 
-def test_nothing_that_answers_is_a_negative_answer(sync: Sync, config: Path) -> None:
+def test_sync_ends_with_status_1_if_no_server_answers(sync: Sync, config: Path) -> None:
     config.write_text(json.dumps({"mcpServers": {"gone": {"command": "no-such-program"}}}))
     status, report, _ = sync("ok", "--json")
     assert status == 1
@@ -106,7 +106,7 @@ def run(cli: Cli, tmp_path: Path) -> Cli:
     return lambda *words: cli(*words, "--catalog", tmp_path / "manifests")
 
 
-def test_one_json_object_with_capabilities_tools_and_coverage(run: Cli) -> None:
+def test_capabilities_prints_one_json_object_with_tools_and_coverage(run: Cli) -> None:
     status, out, _ = run("capabilities", "--json")
     found = json.loads(out)
     assert status == 0
@@ -123,7 +123,7 @@ def test_one_json_object_with_capabilities_tools_and_coverage(run: Cli) -> None:
     assert said.endswith("2 of 2 tools have a capability (100.0%)\n")
 
 
-def test_with_capabilities_of_ones_own_and_into_a_file(run: Cli, tmp_path: Path) -> None:
+def test_capabilities_takes_another_taxonomy_and_writes_to_a_file(run: Cli, tmp_path: Path) -> None:
     (tmp_path / "ours.json").write_text(json.dumps({"capabilities": [OURS]}))
     words = ("--taxonomy", tmp_path / "ours.json", "-o", tmp_path / "out.json")
     status, out, _ = run("capabilities", *words, "--json")
@@ -143,7 +143,7 @@ def test_a_bad_taxonomy_is_one_clear_line(run: Cli, tmp_path: Path, command: tup
     assert (status, out, "did you mean 'shell-execution'" in err, err.count("\n")) == (2, "", True, 1)
 
 
-def test_a_discovery_as_json_and_for_people(run: Cli) -> None:
+def test_discover_prints_json_or_text(run: Cli) -> None:
     words = ("discover", "convert 3 miles to km", "--budget", "1")
     status, out, _ = run(*words, "--json")
     found = json.loads(out)
@@ -158,7 +158,7 @@ def test_a_discovery_as_json_and_for_people(run: Cli) -> None:
     assert "a/convert_length" in said
 
 
-def test_a_discovery_that_finds_nothing_and_one_that_asks_nothing(run: Cli) -> None:
+def test_discover_ends_with_status_1_without_a_result_and_2_without_a_query(run: Cli) -> None:
     status, out, _ = run("discover", "zzz qqq", "--json")
     assert (status, json.loads(out)["verdict"]) == (1, "nothing_fits")
     status, _, err = run("discover", " ")

@@ -69,7 +69,7 @@ def test_a_tool_that_has_changed_is_listed_as_one_that_asks(trust: Any, fleet: F
     assert trust()[1]["allowed"][0]["holds"] is False
 
 
-def test_a_server_is_believed_and_no_longer(trust: Any, fleet: Fleet) -> None:
+def test_a_server_is_trusted_and_its_trust_is_revoked(trust: Any, fleet: Fleet) -> None:
     assert "the server is not trusted" in reason(fleet, "notes/read")
     assert trust("allow", "notes") == (0, {**NOTHING, "servers": ["notes"]})
     assert (reason(fleet, "notes/read"), bool(reason(fleet, "notes/write"))) == ("", True)
@@ -85,13 +85,13 @@ def test_a_server_is_believed_and_no_longer(trust: Any, fleet: Fleet) -> None:
         (["allow", "nosuch"], "nosuch"),
     ],
 )
-def test_what_is_not_there_cannot_be_allowed(trust: Any, words: list[str], why: str) -> None:
+def test_a_tool_that_is_not_in_the_catalog_cannot_be_allowed(trust: Any, words: list[str], why: str) -> None:
     status, told = trust(*words)
     assert status == 2
     assert why in told
 
 
-def test_nothing_is_allowed_without_a_person_or_a_yes(trust: Any, fleet: Fleet, cli: Cli) -> None:
+def test_trust_allow_needs_a_person_or_the_option_yes(trust: Any, fleet: Fleet, cli: Cli) -> None:
     status, out, err = cli("trust", "allow", "git/push", "--catalog", fleet.config)
     assert (status, out) == (2, "")
     assert "use --yes" in err or "--yes allows it" in err

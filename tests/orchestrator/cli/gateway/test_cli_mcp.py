@@ -25,7 +25,7 @@ GATEWAY = ["find_tools", "read_tools", "call_tool"]
 
 
 @pytest.mark.parametrize(("options", "more"), [((), []), (("--ask",), ["ask"])])
-def test_what_it_would_serve_is_printed(
+def test_mcp_prints_with_an_option_what_it_would_serve(
     options: tuple[str, ...], more: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, out, _ = run(capsys, "mcp", "--catalog", CATALOG, "--json", *options)
@@ -113,7 +113,7 @@ def test_a_client_is_greeted_at_once_whatever_the_servers_do(tmp_path: Path) -> 
 
 
 @pytest.mark.server
-def test_ctrl_c_ends_it(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_gateway_on_standard_input(tmp_path: Path) -> None:
     words = ["-m", "callsheet", "mcp", "--catalog", str(CATALOG), "--index", str(tmp_path / "index")]
     pipe = subprocess.PIPE
     program = Forked(words, stdin=pipe, stdout=pipe, stderr=pipe)
@@ -160,7 +160,7 @@ LONG = "ä" * 200_000  # more than a pipe holds, in both directions
 
 @pytest.mark.server
 @pytest.mark.parametrize("shared", [False, True])
-def test_long_messages_and_stray_prints(shared: bool, tmp_path: Path) -> None:
+def test_long_messages_arrive_whole_and_prints_do_not_disturb_the_protocol(shared: bool, tmp_path: Path) -> None:
     """If standard error is the same pipe as the output, the pipe must not become non-blocking."""
     (tmp_path / "doubling.py").write_text(SERVED)
     options = ["--catalog", "doubling:tools", "--index", ":memory:", "--approval", "never"]

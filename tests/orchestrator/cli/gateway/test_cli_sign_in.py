@@ -69,7 +69,7 @@ def test_signing_in_makes_the_tools_callable_and_signing_out_deletes_the_tokens(
         (["https://[::1"], "is malformed"),
     ],
 )
-def test_mistakes_say_what_to_do(
+def test_usage_errors_of_sign_in_say_what_to_do(
     server: SignedInServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], told: str
 ) -> None:
     status, _, err = run(capsys, "sign-in", *arguments, "--catalog", tmp_path / "mcp.json")
@@ -137,7 +137,9 @@ def test_each_command_says_once_how_to_sign_in(
 
 
 @pytest.mark.usefixtures("environment")
-def test_the_log_of_a_langgraph_server_says_it(server: SignedInServer, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_of_a_langgraph_server_names_the_command_to_sign_in(
+    server: SignedInServer, caplog: pytest.LogCaptureFixture
+) -> None:
     process_state._opened.cache_clear()
     try:
         assert not process_state.served_catalog().registry.catalog.tools

@@ -83,7 +83,7 @@ def test_retrieve_has_the_settings_of_the_library(manifests: Path, cli: Cli) -> 
     assert changed == {**library, "proposed": 0, "agents": 2, "tools": 3}
 
 
-def test_retrieve_that_nothing_fits_ends_with_1(manifests: Path, cli: Cli) -> None:
+def test_retrieve_without_a_result_ends_with_status_1(manifests: Path, cli: Cli) -> None:
     status, out, _ = cli("retrieve", "bake a chocolate cake", "--catalog", str(manifests), "--json")
     assert (status, json.loads(out)["verdict"]) == (1, "nothing_fits")
 
@@ -115,7 +115,7 @@ def test_retrieve_says_what_the_model_decided(manifests: Path, monkeypatch: pyte
         (["index", "--catalog", "no_such_module:thing"], "no_such_module"),
     ],
 )
-def test_a_callers_mistake_ends_with_2_and_one_clear_word(
+def test_a_usage_error_ends_with_status_2_and_one_line(
     arguments: list[str], said: str, manifests: Path, cli: Cli
 ) -> None:
     status, out, err = cli(*(a.replace("{}", str(manifests)) for a in arguments))

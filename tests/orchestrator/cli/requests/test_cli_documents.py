@@ -37,7 +37,7 @@ def test_index_reports_what_it_did(docs: Path, cli: Cli) -> None:
     assert [(problem["document"], problem["kind"]) for problem in report["problems"]] == [("broken.pdf", "broken")]
 
 
-def test_ask_answers_with_citations(docs: Path, cli: Cli) -> None:
+def test_documents_ask_answers_with_citations(docs: Path, cli: Cli) -> None:
     status, out, _ = cli("documents", "ask", docs, "How many days of paid leave are there a year?")
     assert (status, out.splitlines()[0]) == (0, "Leave: Every employee has 25 days of paid leave a year. [leave.md#1]")
     status, out, _ = cli("documents", "ask", docs, "How many days of paid leave are there?", "--json")

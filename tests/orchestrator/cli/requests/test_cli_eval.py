@@ -32,7 +32,7 @@ def example(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALLSHEET_CATALOG", str(EXAMPLE / "catalog"))
 
 
-def test_json_has_all_figures_and_nothing_else_is_printed(cli: Cli) -> None:
+def test_eval_prints_one_json_object_with_all_figures(cli: Cli) -> None:
     status, out, err = cli("eval", QUERIES, "--json")
     report = json.loads(out)
     assert (status, err, report["n"], report["n_tool"]) == (0, "", 13, 12)
@@ -88,7 +88,7 @@ def test_queries_of_skills_only_have_figures_of_skills_only(tmp_path: Path, cli:
     assert (status, "no query has agents labelled" in " ".join(err.split())) == (2, True)
 
 
-def test_people_get_tables_of_at_most_100_columns(cli: Cli) -> None:
+def test_eval_prints_tables_of_at_most_100_columns(cli: Cli) -> None:
     status, out, err = cli("eval", QUERIES, "-k", "2", "--tools", "4")
     assert (status, err) == (0, "")
     for part in (
@@ -210,7 +210,7 @@ def test_an_invalid_file_ends_with_status_2_and_names_the_line(line: Any, said: 
     assert said in err
 
 
-def test_a_gate_of_an_arm_fails_too(
+def test_a_gate_on_an_arm_can_fail(
     queries: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(callsheet.agents, "chat_model", lambda name, **_: ChoosingModel(choices={}))
@@ -219,7 +219,7 @@ def test_a_gate_of_an_arm_fails_too(
     assert "not chosen" in out
 
 
-def test_arms_are_compared(queries: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_eval_compares_the_arms(queries: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gate = ("--fail-under", "k10.success=1")
     status, out, err = run(capsys, "eval", queries, "--model", "m", "--arms", "all, k10", *gate)
     assert (status, err) == (0, "")
@@ -392,7 +392,7 @@ async def test_no_attempt_begins_after_the_cost_is_reached(arms: Callable[..., A
     assert [arm["interval"] for arm in evaluation.to_dict()["arms"]] == [[1.0, 1.0], [0.0, 0.0]]
 
 
-async def test_differences_are_paired(arms: Callable[..., Arms], tmp_path: Path) -> None:
+async def test_differences_between_arms_are_paired(arms: Callable[..., Arms], tmp_path: Path) -> None:
     wrong = {**RIGHT, "rain": ("forecast", {"place": "Bergen", "days": "1"})}
     evaluation = await evaluated(arms(ChoosingModel(choices=wrong)), ["none", "k10"], tmp_path)
     first, second = evaluation.to_dict()["arms"]

@@ -68,7 +68,9 @@ def test_a_refused_request_is_told_once(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().out == ""
 
 
-def test_a_bug_is_no_negative_answer(monkeypatch: pytest.MonkeyPatch, cli: Cli) -> None:
+def test_an_internal_error_does_not_end_with_the_status_of_a_negative_answer(
+    monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
     @click.command()
     def breaks() -> None:
         raise ZeroDivisionError

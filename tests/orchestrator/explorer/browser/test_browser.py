@@ -341,7 +341,7 @@ def test_hostile_texts_do_nothing_but_stand_there(show: Show) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_it_can_be_read_in_any_width_in_light_and_in_dark(show: Show, catalog: Catalog, width: int) -> None:
+def test_the_page_can_be_read_in_any_width_in_light_and_in_dark(show: Show, catalog: Catalog, width: int) -> None:
     app = explorer(catalog, runs=Kept([USED]))
     for at, ready in (
         ("#/runs?id=t", ".steps li"),

@@ -82,7 +82,7 @@ def test_everything_is_decided_in_the_page_with_the_keyboard_alone(show: Show, m
     assert all("409 (Conflict)" in one for one in page.complaints)
 
 
-def test_without_the_key_it_shows_nothing(show: Show, made: Reviewed) -> None:
+def test_without_the_key_the_review_page_shows_nothing(show: Show, made: Reviewed) -> None:
     page = show(made.page(), "#/review", 390)
     go(page, "changes")
     assert page.run("document.documentElement.scrollWidth") == 390

@@ -146,7 +146,7 @@ async def test_a_person_signs_in_in_a_browser(url: str, tickets: SignedInServer)
     ],
     ids=["nobody", "unknown token", "agent", "empty", "no page", "another site"],
 )
-async def test_only_users_begin_and_only_on_the_page(
+async def test_only_users_can_begin_a_sign_in_and_only_on_the_page(
     url: str,
     tickets: SignedInServer,
     user: str,

@@ -107,7 +107,7 @@ async def test_a_user_with_many_sessions_ends_their_own_only(desk: Desk, monkeyp
     assert ended == ["bert 0", "bert 1"]
 
 
-async def test_twenty_clients_over_http(desk: Desk, seen: list[Caller]) -> None:
+async def test_twenty_clients_call_at_once_over_http(desk: Desk, seen: list[Caller]) -> None:
     with served(gateway(desk, seen)) as url:
 
         async def one(number: int) -> Any:

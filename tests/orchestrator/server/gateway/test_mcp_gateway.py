@@ -137,7 +137,7 @@ async def test_waiting_calls_are_bounded_for_each_user(desk: Desk) -> None:
 
 
 @ERAS
-async def test_an_answer_that_is_none_asks_again(desk: Desk, mode: str) -> None:
+async def test_an_invalid_answer_of_a_client_is_asked_for_again(desk: Desk, mode: str) -> None:
     answers = iter(["perhaps", "approve"])
     asked: list[str] = []
 

@@ -32,7 +32,7 @@ def two(tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings) -> I
 
 
 @ERAS
-async def test_a_search_finds_them_beside_the_tools(desk: Desk, mode: str) -> None:
+async def test_a_search_finds_resources_and_prompts_beside_tools(desk: Desk, mode: str) -> None:
     async with desk.client(mode) as client:
         drawer = said(await client.call_tool("find_tools", {"query": "in which drawer of the workshop is the saw?"}))
         length = said(await client.call_tool("find_tools", {"query": "how long is this name?"}))
@@ -43,7 +43,7 @@ async def test_a_search_finds_them_beside_the_tools(desk: Desk, mode: str) -> No
 
 
 @ERAS
-async def test_they_are_read_with_the_tools_of_the_gateway(desk: Desk, mode: str) -> None:
+async def test_resources_and_prompts_are_read_with_the_tools_of_the_gateway(desk: Desk, mode: str) -> None:
     async with desk.client(mode) as client:
         described = await client.call_tool("read_tools", {"tools": ["works/prompt:report", DIARY]})
         read = await client.call_tool("call_tool", {"tool": INVENTORY})
@@ -68,7 +68,7 @@ async def test_they_are_read_with_the_tools_of_the_gateway(desk: Desk, mode: str
 
 
 @ERAS
-async def test_one_that_takes_arguments_along_is_approved_like_a_call(two: Desk, mode: str) -> None:
+async def test_a_template_with_arguments_is_approved_like_a_call(two: Desk, mode: str) -> None:
     asked: list[types.ElicitRequestFormParams] = []
     day = await two.call(DIARY, mode, answering(APPROVED, asked), day="monday")
     report = await two.call("works/prompt:report", mode, answering(APPROVED, asked), topic="owls")
@@ -81,7 +81,7 @@ async def test_one_that_takes_arguments_along_is_approved_like_a_call(two: Desk,
     assert ("works/template" in first, "works/prompt" in second) == (True, True)
 
 
-async def test_a_policy_hides_them(tmp_path: Path, minilm: MiniLMEmbeddings) -> None:
+async def test_a_policy_hides_resources_and_prompts(tmp_path: Path, minilm: MiniLMEmbeddings) -> None:
     policy = Policy(default="allow", deny=("works/resource:*", "works/prompt:report", DIARY))
     made = Desk(tmp_path, minilm, policy=policy)
     try:
@@ -99,7 +99,7 @@ async def test_a_policy_hides_them(tmp_path: Path, minilm: MiniLMEmbeddings) -> 
 
 
 @ERAS
-async def test_a_client_is_told_that_something_has_changed(desk: Desk, mode: str) -> None:
+async def test_a_client_is_notified_of_changed_resources_and_prompts(desk: Desk, mode: str) -> None:
     server = GatewayServer(desk.gateway, lambda context: Caller("told")).server
     told: list[str] = []
 

@@ -68,7 +68,7 @@ async def test_a_question_reaches_the_client_and_its_answer_the_server(asking: D
 
 
 @ERAS
-async def test_a_person_may_leave_it_and_a_model_is_not_lent(asking: Desk, mode: str) -> None:
+async def test_a_person_may_decline_or_cancel_a_question_and_sampling_is_refused(asking: Desk, mode: str) -> None:
     for action in ("decline", "cancel"):
         ordered = await asking.call("asks/order", mode, answering(types.ElicitResult(action=action)))
         assert action in said(ordered)
@@ -83,7 +83,7 @@ async def test_a_client_that_cannot_be_asked_is_an_error_that_says_so(asking: De
 
 
 @ERAS
-async def test_questions_have_an_end_and_addresses_are_not_passed_on(old: Desk, mode: str) -> None:
+async def test_the_number_of_questions_is_bounded_and_addresses_are_not_passed_on(old: Desk, mode: str) -> None:
     heard: list[Any] = []
     answer = types.ElicitResult(action="accept", content={"size": "S"})
     async with old.client(mode, answering(answer, heard)) as client:
@@ -95,7 +95,7 @@ async def test_questions_have_an_end_and_addresses_are_not_passed_on(old: Desk, 
     assert old.log == ["[]", "['elicitation']"]  # first its tools were listed, for nobody
 
 
-async def test_a_server_is_not_told_of_persons_where_there_are_none(old: Desk) -> None:
+async def test_a_server_is_not_told_of_elicitation_if_the_client_cannot_be_asked(old: Desk) -> None:
     ordered = said(await old.call("asks/order"))
     assert old.log == ["[]", "[]"]
     assert "not supported" in ordered
@@ -148,7 +148,7 @@ def question(message: str) -> types.ElicitRequestFormParams:
     return types.ElicitRequestFormParams(message=message, requested_schema=EMPTY)
 
 
-async def test_of_two_calls_at_once_nobody_knows_which_one_asks() -> None:
+async def test_a_question_during_two_calls_of_one_server_is_refused() -> None:
     questions, answers = ServerQuestions(Redaction([])), list[Any]()
 
     async def ask(message: str, form: dict[str, Any]) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _form(schema: dict[str, Any]) -> dict[str, Any]:
         _form({"type": "object", "properties": {"x": {"title": "y" * 30_000}}}),
     ],
 )
-async def test_what_cannot_be_given_ends_the_call(result: dict[str, Any]) -> None:
+async def test_a_question_that_cannot_be_answered_ends_the_call(result: dict[str, Any]) -> None:
     async def ask(message: str, form: dict[str, Any]) -> dict[str, Any]:
         raise AssertionError(message)
 
@@ -217,7 +217,7 @@ async def test_what_cannot_be_given_ends_the_call(result: dict[str, Any]) -> Non
     assert raised.value.kind == "protocol"
 
 
-async def test_a_server_that_always_asks_again_is_left() -> None:
+async def test_a_server_that_repeats_its_question_is_stopped() -> None:
     asked = list[str]()
 
     async def ask(message: str, form: dict[str, Any]) -> dict[str, Any]:

@@ -185,7 +185,7 @@ def test_forged_preferences_loosen_nothing(notebook: Notebook) -> None:
     assert notebook.notes == []
 
 
-def test_a_program_of_ones_own_decides_for_itself(notebook: Notebook) -> None:
+def test_a_program_may_allow_a_tool_in_its_context(notebook: Notebook) -> None:
     app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
     app.invoke({"messages": [HumanMessage(ORDER)]}, config, context={"allow": ["notebook/add_note"]})
@@ -231,7 +231,7 @@ def guarded(*, hosts: Any = (), origins: Any = (), url: str = "http://localhost:
         ("", 400),
     ],
 )
-def test_names_of_the_server(host: str, status: int) -> None:
+def test_a_request_is_served_only_under_a_host_of_the_server(host: str, status: int) -> None:
     client = guarded(hosts=["calls.example.com", "*.pods.example"])
     assert client.get("/", headers={"host": host}).status_code == status
 

@@ -58,7 +58,9 @@ async def both(*runs: Awaitable[Any]) -> tuple[list[Any], list[ConcurrentRunErro
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 @pytest.mark.parametrize("answers", [("approve", "approve"), ("approve", "reject"), ("reject", "approve")])
-async def test_two_answers_at_once(notebook: Notebook, tmp_path: Path, kind: str, answers: tuple[str, str]) -> None:
+async def test_two_answers_at_once_send_one_call(
+    notebook: Notebook, tmp_path: Path, kind: str, answers: tuple[str, str]
+) -> None:
     async with saver_of(kind, tmp_path) as saver:
         app: Any = create_supervisor(notebook.agents).compile(checkpointer=saver)
         (question,) = await asked(app)
@@ -72,7 +74,7 @@ async def test_two_answers_at_once(notebook: Notebook, tmp_path: Path, kind: str
         assert (await app.aget_state(THREAD)).values["results"]["1"]["status"] == status
 
 
-async def test_ten_answers_at_once(notebook: Notebook) -> None:
+async def test_ten_answers_at_once_send_one_call(notebook: Notebook) -> None:
     app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
     (question,) = await asked(app)
     done, told = await both(*(app.ainvoke(Command(resume={question: {"type": "approve"}}), THREAD) for _ in range(10)))
@@ -80,7 +82,7 @@ async def test_ten_answers_at_once(notebook: Notebook) -> None:
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_two_threads_that_block(notebook: Notebook, tmp_path: Path, kind: str) -> None:
+def test_two_blocking_threads_send_one_call(notebook: Notebook, tmp_path: Path, kind: str) -> None:
     with SqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as database:
         saver = InMemorySaver() if kind == "memory" else database
         app: Any = create_supervisor(notebook.agents).compile(checkpointer=saver)
@@ -102,7 +104,7 @@ def test_two_threads_that_block(notebook: Notebook, tmp_path: Path, kind: str) -
     assert notebook.notes == ["hello there"]
 
 
-async def test_an_answer_while_the_call_is_under_way(notebook: Notebook) -> None:
+async def test_a_second_answer_during_a_call_is_not_taken_for_a_crash(notebook: Notebook) -> None:
     """It is not taken for a call of a program that died, which a person would be asked about."""
     begun, go_on = threading.Event(), threading.Event()
 
@@ -129,7 +131,7 @@ async def test_an_answer_while_the_call_is_under_way(notebook: Notebook) -> None
     assert notebook.notes == ["hello there"]
 
 
-async def test_a_run_that_comes_late(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_late_run_of_the_same_thread_sends_nothing(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
     """It read the thread before the first one answered, and goes on when that one is done."""
     app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
     (question,) = await asked(app)
@@ -152,7 +154,7 @@ async def test_a_run_that_comes_late(notebook: Notebook, monkeypatch: pytest.Mon
     assert (done["results"]["1"]["status"], notebook.notes) == ("done", ["hello there"])
 
 
-async def test_two_runs_that_share_a_control(notebook: Notebook) -> None:
+async def test_two_runs_with_one_control_send_one_call(notebook: Notebook) -> None:
     """As of a program that drains all its runs at once."""
     app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
     (question,) = await asked(app)
@@ -161,7 +163,7 @@ async def test_two_runs_that_share_a_control(notebook: Notebook) -> None:
     assert (len(done), len(told), notebook.notes) == (1, 1, ["hello there"])
 
 
-async def test_an_agent_of_ones_own(notebook: Notebook) -> None:
+async def test_two_answers_to_an_agent_with_callsheet_tools_send_one_call(notebook: Notebook) -> None:
     model = ScriptedModel(
         replies=[calls("notebook_add_note", text="hello there"), AIMessage("Done."), AIMessage("Done.")]
     )
@@ -171,7 +173,7 @@ async def test_an_agent_of_ones_own(notebook: Notebook) -> None:
     assert (len(done), len(told), notebook.notes) == (1, 1, ["hello there"])
 
 
-async def test_what_is_not_at_the_same_time_is_not_refused(notebook: Notebook) -> None:
+async def test_runs_one_after_the_other_are_not_refused(notebook: Notebook) -> None:
     """A wrong answer, a further question at the same checkpoint, a thread beside, another request."""
     app: Any = create_supervisor(notebook.agents).compile(checkpointer=InMemorySaver())
     for thread in ({"configurable": {"thread_id": name}} for name in ("1", "2", "1")):
@@ -216,7 +218,9 @@ asyncio.run(main())
 
 @pytest.mark.server
 @pytest.mark.timeout(300)
-async def test_another_process(notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_another_process_is_refused_while_the_first_is_alive(
+    notebook: Notebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While it is alive this one is refused; once it was killed, a person is asked whether its call took effect."""
     async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "runs.sqlite")) as saver:
         app: Any = create_supervisor(notebook.agents).compile(checkpointer=saver)

@@ -31,7 +31,7 @@ def patterns() -> list[Found]:
     return sorted(all_patterns(), key=lambda item: (item.where, item.pattern.pattern))
 
 
-def test_there_are_patterns_to_be_tried() -> None:
+def test_the_patterns_of_the_product_are_found() -> None:
     assert len(patterns()) > 80
     assert "callsheet.graphs.text.hidden._HIDDEN" in {item.where for item in patterns()}
 
@@ -87,7 +87,7 @@ async def test_blanks_without_end_are_collapsed_at_the_entry(
     assert bounded("a" + " " * 32 + "b", 100, "x") == "a" + " " * 32 + "b"
 
 
-async def test_a_request_has_a_longest(catalog: Catalog) -> None:
+async def test_the_length_of_a_request_is_bounded(catalog: Catalog) -> None:
     app = create_supervisor(catalog, model=UnsetModel()).compile()
     state = await app.ainvoke({"messages": [HumanMessage("x" * 32_001)]})
     assert "this has 32,001 characters, the maximum is 32,000: " in state["messages"][-1].text
@@ -95,7 +95,7 @@ async def test_a_request_has_a_longest(catalog: Catalog) -> None:
     assert Settings(max_request=40_000).max_request == 40_000
 
 
-def test_a_query_has_a_longest(catalog: Catalog) -> None:
+def test_the_length_of_a_query_is_bounded(catalog: Catalog) -> None:
     retriever = AgentGraphRetriever.from_catalog(catalog)
     with pytest.raises(RequestError, match="max_query"):
         retriever.select("x " * 60_000)
@@ -108,7 +108,7 @@ def test_a_query_of_blanks_is_cut_in_linear_time() -> None:
     assert times(units_of, "mail" + " and" * 400, "mail" + " " * 1_600 + "x") < 8
 
 
-def test_a_name_has_a_longest(fleet: Fleet) -> None:
+def test_the_length_of_a_name_is_bounded(fleet: Fleet) -> None:
     fleet.serve("notes", definition("a" * 1_024), definition("aB" * 513))
     loaded = load(fleet.config, yes=True)
     assert set(loaded.catalog.tools) == {f"notes/{'a' * 1_024}"}

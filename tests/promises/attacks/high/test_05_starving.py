@@ -47,7 +47,7 @@ async def test_a_session_ends_in_which_a_server_talks_and_talks(mode: str, kind:
     assert says in outcome.error
 
 
-async def test_the_others_have_their_turns_while_it_talks() -> None:
+async def test_other_sessions_go_on_while_a_server_floods_its_own() -> None:
     pool = SessionPool(limits=PATIENT)
 
     async def seconds(calls: int) -> float:
@@ -70,7 +70,7 @@ async def test_the_others_have_their_turns_while_it_talks() -> None:
     assert beside < 60 * alone  # it was 7,000 times as long
 
 
-async def test_what_a_server_lists_is_looked_at_beside_the_loop() -> None:
+async def test_listings_are_checked_outside_of_the_event_loop() -> None:
     pool, go, looking = SessionPool(limits=PATIENT), threading.Event(), threading.Event()
 
     def look(agent_id: str, *_: Any) -> None:
@@ -88,7 +88,7 @@ async def test_what_a_server_lists_is_looked_at_beside_the_loop() -> None:
     await pool.close_run("run")
 
 
-async def test_arguments_are_checked_beside_the_loops_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_arguments_are_checked_once_and_outside_of_the_event_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     go, looking, checks = threading.Event(), threading.Event(), []
 
     def slow(schema: Any, args: Any) -> arguments.Fit:
@@ -108,7 +108,9 @@ async def test_arguments_are_checked_beside_the_loops_and_once(monkeypatch: pyte
     await registry.close_run("run")
 
 
-async def test_a_large_answer_is_looked_at_beside_the_loop(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_answer_is_checked_outside_of_the_event_loop(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One of 5 MB of numbers kept the loop, and with it every other server's calls, for seconds."""
     threads: dict[str, str] = {}
 

@@ -52,7 +52,7 @@ def test_no_command_hands_on_what_the_policy_withholds(
     assert "the policy allows 1 of 2 tools" in err
 
 
-def test_a_file_that_is_exported_holds_no_more_either(
+def test_an_exported_file_has_nothing_that_the_policy_denies(
     manifests: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy = tmp_path / "policy.json"

@@ -86,7 +86,7 @@ def test_any_command_tells_of_a_full_disk(
     assert (status, FREE in err, "Traceback" in err) == (2, True, False)
 
 
-def test_what_is_no_full_disk_is_not_taken_for_one(
+def test_an_internal_error_is_not_called_a_full_disk(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fails(*_: Any, **__: Any) -> None:

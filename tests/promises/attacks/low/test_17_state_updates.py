@@ -32,7 +32,9 @@ VALUES: list[Any] = [
 
 @pytest.mark.parametrize("node", ["plan", "dispatch", "retriever", "worker", "answer", "__start__", "nothing", None])
 @pytest.mark.parametrize("begun", [False, True], ids=["an empty thread", "a thread that waits"])
-async def test_any_node_may_be_named(notebook: Notebook, node: str | None, *, begun: bool) -> None:
+async def test_a_state_update_in_the_name_of_any_node_calls_nothing(
+    notebook: Notebook, node: str | None, *, begun: bool
+) -> None:
     workflow = create_supervisor(notebook.agents)
     for values in VALUES:
         app: Any = workflow.compile(checkpointer=InMemorySaver())

@@ -55,7 +55,7 @@ def test_a_new_tool_that_hides_text_anywhere_is_suspect() -> None:
     assert not hides_text(definition("work"))
 
 
-def test_such_a_tool_is_not_used(fleet: Fleet) -> None:
+def test_a_tool_that_hides_text_is_not_used(fleet: Fleet) -> None:
     schema = {"type": "object", "properties": {"x": {"enum": ["x " * 2_100 + HIDDEN]}}}
     fleet.serve("notes", definition("add", inputSchema=schema), definition("list"))
     loaded = load(fleet.config, yes=True)

@@ -33,7 +33,9 @@ def test_a_server_may_have_a_limit_of_its_own(fleet: Fleet, monkeypatch: pytest.
     assert len(load(fleet.config, yes=True).catalog.tools) == 51
 
 
-async def test_one_that_grows_in_a_session_is_not_called(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_lists_too_many_tools_in_a_session_is_not_called(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CALLSHEET_LIMIT_TOOLS", "50")
     fleet.serve("many", *tools(1))
     registry = ToolRegistry.from_catalog(load(fleet.config, yes=True))

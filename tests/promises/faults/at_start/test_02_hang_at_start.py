@@ -26,7 +26,7 @@ async def test_a_hang_at_the_start_costs_its_own_step_only(scenario: Callable[..
     assert "no answer to tools/list within 3 s" in listing["error"]
 
 
-def test_one_dead_two_hanging_one_crashing_among_twenty_eight(tmp_path: Path) -> None:
+def test_one_dead_two_hanging_and_one_crashing_server_cost_only_their_own_tools(tmp_path: Path) -> None:
     servers = Servers(tmp_path)
     config = {f"good{i}": servers.stdio("ok", log="good.log") for i in range(24)}
     config["hanging"] = servers.stdio("hang_init", limits={"start": LIMIT})

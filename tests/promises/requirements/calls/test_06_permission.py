@@ -140,7 +140,7 @@ def test_a_tool_that_needs_a_forbidden_one_is_left_out_and_the_trace_says_so(loa
     assert "shell" not in json.dumps(selection.to_dict(trace=True))
 
 
-async def test_the_server_s_user_decides(fleet: Fleet, loaded: Loaded) -> None:
+async def test_the_user_of_the_server_decides_what_may_be_called(fleet: Fleet, loaded: Loaded) -> None:
     retriever = AgentGraphRetriever.from_catalog(loaded, index=":memory:")
     app = create_retriever_app(retriever).compile()
     query: Any = {"query": "execute a command"}
@@ -172,7 +172,7 @@ async def test_a_worker_does_not_get_what_it_asks_for_against_the_policy(fleet: 
     assert offered["eve"] == {"files_read_file", "run_program", "finish", "need_tool", "read_result"}
 
 
-def test_the_policy_comes_from_a_file_too(
+def test_a_policy_is_read_from_a_file(
     fleet: Fleet, loaded: Loaded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "policy.json"

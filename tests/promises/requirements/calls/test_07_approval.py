@@ -62,7 +62,9 @@ def asked(state: Any) -> list[Any]:
         (HARMS, UNASKED, ""),
     ],
 )
-async def test_who_must_be_asked(fleet: Fleet, hints: Any, terms: Any, why: str) -> None:
+async def test_a_call_is_asked_about_by_its_hints_and_the_trust_in_its_server(
+    fleet: Fleet, hints: Any, terms: Any, why: str
+) -> None:
     fleet.serve("a", repairs(**hints), entry={"callsheet": terms} if terms else None)
     state = await app_of(fleet, InMemorySaver()).ainvoke({"messages": [HumanMessage(REQUEST)]}, THREAD)
     found = asked(state)

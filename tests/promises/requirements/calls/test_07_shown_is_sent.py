@@ -118,7 +118,7 @@ async def test_what_cannot_be_sent_as_it_is_is_refused_before_anybody_is_asked(f
     assert fleet.calls("a") == []
 
 
-async def test_a_reason_hides_nothing_either(
+async def test_the_reason_of_a_question_hides_no_characters(
     fleet: Fleet, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet.serve("a", {**definition("work"), "inputSchema": {"type": "object"}})

@@ -185,7 +185,7 @@ async def test_no_reference_to_elsewhere_is_fetched(fleet: Fleet, listener: tupl
     assert came == []
 
 
-def test_nor_is_it_where_a_form_is_filled(listener: tuple[int, list[Any]]) -> None:
+def test_a_form_of_a_schema_with_a_reference_to_elsewhere_fetches_nothing(listener: tuple[int, list[Any]]) -> None:
     port, came = listener
     elsewhere = {"$ref": f"http://127.0.0.1:{port}/steal.json"}
     for spec in (elsewhere, {"allOf": [elsewhere]}):

@@ -164,7 +164,7 @@ async def to_the_end(
         given = Command(resume=answers)
 
 
-def test_the_catalog_and_everything_that_is_kept_of_it(leaky: Leaky) -> None:
+def test_no_secret_is_in_the_catalog_or_in_any_stored_file(leaky: Leaky) -> None:
     loaded = load(leaky.config, yes=True)
     assert {agent.id: len(agent.tools) for agent in loaded.catalog.agents} == {"local": 3, "remote": 3}
     AgentGraphRetriever.from_catalog(loaded)
@@ -235,7 +235,7 @@ async def test_a_secret_that_was_forgotten_is_asked_for_and_nothing_is_sent(leak
     assert "a secret argument is not stored when the program ends" in state["results"]["1"]["calls"][0]["error"]
 
 
-def test_the_command_line_shows_none(leaky: Leaky, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_shows_no_secret(leaky: Leaky, capfd: pytest.CaptureFixture[str]) -> None:
     for command in (
         ["ask", "say hello aloud with the key k-1", "--approval", "never", "--json"],
         ["ask", "say hello aloud with the key k-1", "--approval", "never"],

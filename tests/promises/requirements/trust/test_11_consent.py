@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from callsheet.graphs.trust.pins import server_identity
 from callsheet.orchestrator import CallsheetTools
 from commands import run
 from fleet import Fleet, definition
+from forked import run_forked
 
 SECRET = "not-to-be-shown"
 DOORS = [load, AgentGraphRetriever.from_catalog, create_supervisor, CallsheetTools]
@@ -267,12 +268,9 @@ def test_what_decides_is_shown_and_secrets_are_not(tmp_path: Path) -> None:
 
 
 @pytest.mark.server
-def test_the_server_s_graphs_do_not_load_before(fleet: Fleet, config: Path, tmp_path: Path) -> None:
-    import os
-
+def test_the_graphs_of_the_server_do_not_load_without_consent(fleet: Fleet, config: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "CALLSHEET_CATALOG": str(config), "CALLSHEET_HOME": str(tmp_path / "home")}
-    program = [sys.executable, "-c", "import callsheet.orchestrator.app"]
-    done = subprocess.run(program, env=environment, capture_output=True, text=True, check=False)
+    done = run_forked(["-c", "import callsheet.orchestrator.app"], env=environment)
     assert done.returncode == 1
     assert "CALLSHEET_YES=1" in done.stderr
     assert fleet.sent("a") == []
