@@ -1,4 +1,4 @@
-"""Doing: plans, workers, and the tools that they call."""
+"""Carries out plans: the planner, the workers, and the tools that they call."""
 
 import lazy_loader
 

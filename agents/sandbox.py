@@ -1,4 +1,4 @@
-"""Monty, Pydantic's sandbox for programs that models write: starts a program, and continues it after each call."""
+"""Runs programs that models write in Monty, Pydantic's sandbox, and continues them after each call."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LIMITS: ResourceLimits = {
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Where a program has ended, or waits for the result of a call, and what it has printed since it went on.
+    """A program that has ended or waits for the result of a call, with its output since it was last continued.
 
     Attributes:
         function: The function that it calls, with ``args``; empty if it has ended.
@@ -51,11 +51,11 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """Runs programs that call these functions, each in a process of its own.
+    """Runs programs that call these functions, each in a separate process.
 
-    No program reads a file, the environment or the network. It may compute for five seconds, use 64 MiB and
-    nest 200 function calls. It is checked against the ``stubs`` before it starts. ``barred`` says why a name that is
-    none of the functions cannot be called.
+    No program reads a file, the environment or the network. It may compute for five seconds, use 64 MiB and nest 200
+    function calls. It is checked against the ``stubs`` before it starts. ``barred`` maps other names to why they cannot
+    be called.
     """
 
     functions: Collection[str]
@@ -63,14 +63,14 @@ class Sandbox:
     barred: Mapping[str, str] = field(default_factory=dict)
 
     async def start(self, code: str, inputs: Mapping[str, Any]) -> Pause:
-        """Starts a program with these variables; what cannot be encoded in their texts is replaced."""
+        """Starts a program with these variables; characters that cannot be encoded are replaced."""
         given = clean(dict(inputs))
         return await self._run(lambda session, out: session.feed_start(code, inputs=given, print_callback=out))
 
     async def proceed(self, snapshot: bytes, answer: Mapping[str, Any], *, printed: int = 0) -> Pause:
         """Continues a stored program: its call returns ``{"return_value": ...}`` or raises ``{"exc_type", "message"}``.
 
-        It has ``printed`` so many characters before.
+        ``printed`` is the number of characters that it has printed before.
         """
 
         async def begin(session: AsyncMontySession, out: CollectString) -> Any:
@@ -80,7 +80,7 @@ class Sandbox:
         return await self._run(begin, printed)
 
     async def proceed_each(self, runs: Sequence[Pause], answers: Sequence[Mapping[str, Any]]) -> Sequence[Pause]:
-        """Continues several stored programs side by side, each with its answer, as ``proceed`` does."""
+        """Continues several stored programs in parallel, each with its answer, as ``proceed`` does."""
         proceeding = [self.proceed(run.snapshot, answer) for run, answer in zip(runs, answers, strict=True)]
         return await asyncio.gather(*proceeding)
 

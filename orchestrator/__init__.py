@@ -1,4 +1,4 @@
-"""The orchestrator: the supervisor, its settings, the server's entry and the command line."""
+"""The orchestrator: the supervisor, its settings, the entry point of the server, and the command line."""
 
 import lazy_loader
 

@@ -1,7 +1,8 @@
 """The graphs of the LangGraph server; ``langgraph.json`` names them.
 
-The catalog is loaded once, from ``CALLSHEET_CATALOG``; a server without one does not start, and its error says so. The
-documents of ``arag`` are opened with the first question; without ``CALLSHEET_DOCUMENTS`` it says what to configure.
+The catalog is loaded once, from ``CALLSHEET_CATALOG``; without it, the server does not start, and the error says so.
+The documents of ``arag`` are opened with the first question; without ``CALLSHEET_DOCUMENTS``, its answer says what to
+configure.
 """
 
 from __future__ import annotations

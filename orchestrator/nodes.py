@@ -74,7 +74,7 @@ from callsheet.retrievers import AgentGraphRetriever
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes of one supervisor; without ``observed``, it is not counted how calls end and what takes from what."""
+    """The nodes of one supervisor; without ``observed``, no counts of calls and their results are stored."""
 
     retriever: AgentGraphRetriever
     registry: ToolRegistry
@@ -86,7 +86,7 @@ class Nodes:
         return self.configuration.of(state.get("preferences", {}))
 
     async def request(self, state: State) -> dict[str, Any]:
-        """Starts a request: archives the last one, and checks that this one can be carried out."""
+        """Starts a request: archives the last one, and checks that this one can be done."""
         turns = archive_request(state)
         update = _fresh(turns)
         try:
@@ -122,7 +122,7 @@ class Nodes:
         return {"plan": shown, "spent": spent}
 
     def ask(self, state: State) -> dict[str, Any]:
-        """Asks the user a question of the planner or the reviser."""
+        """Asks the user the question of the planner or of the reviser."""
         state = with_defaults(state)
         asked = Question(**state["question"])
         answer = ask_user(asked)
@@ -136,7 +136,7 @@ class Nodes:
         return {**update, **plan_update(state, plan_of(state).model_copy(update={"incomplete": left}), ())}
 
     def dispatch(self, state: State) -> dict[str, Any]:
-        """Decides which workers are next and which steps each does, and marks the steps that cannot run."""
+        """Decides which workers run next and which steps each does; marks the steps that cannot run."""
         state = with_defaults(state)
         if not has_steps(state):
             return {}
@@ -159,11 +159,11 @@ class Nodes:
         return update
 
     def route(self, state: State) -> str:
-        """To the retriever, if there is another wave; otherwise to the answer."""
+        """Routes to the retriever if there is another wave, otherwise to the answer."""
         return "retriever" if self._wave(state) else "answer"
 
     def retrieve(self, state: State) -> dict[str, Any]:
-        """Selects agents and tools for each step of the wave; the workers' selections are made side by side."""
+        """Selects agents and tools for each step of the wave, in parallel for several workers."""
         wave = self._wave(state)
         selections: dict[str, StepSelection] = {}
         spent: dict[str, Any] = {}
@@ -177,7 +177,7 @@ class Nodes:
         return {"selections": {name: one.to_dict() for name, one in selections.items()}, "spent": spent}
 
     def send(self, state: State) -> list[Send]:
-        """Returns the workers of the wave."""
+        """Starts the workers of the wave, each with its steps."""
         return [Send("worker", one) for one in self._wave(state)]
 
     def _wave(self, state: State) -> list[StepState]:
@@ -206,7 +206,7 @@ class Nodes:
         return await revision_update(state, self._configuration(state), self.retriever.within(caller()), self.registry)
 
     async def answer(self, state: State) -> dict[str, Any]:
-        """Answers from the results, and ends the run's sessions."""
+        """Answers the request from the results, and closes the sessions of the run."""
         state = with_defaults(state)
         await self.registry.close_run(state["run"])
         began = time.monotonic()
@@ -280,12 +280,12 @@ def _words_of(results: Sequence[StepResult]) -> str:
 
 
 def after_plan(state: State) -> str:
-    """To the user, if there is a question."""
+    """Routes to the user if there is a question, otherwise to the steps."""
     return "question" if with_defaults(state)["question"].get("question") else "dispatch"
 
 
 def after_ask(state: State) -> str:
-    """Back to the node that asked the question."""
+    """Routes back to the node that asked the question."""
     if not state.get("plan"):
         return "plan"
     return "revise" if has_steps(state) else "dispatch"

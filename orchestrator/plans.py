@@ -1,4 +1,4 @@
-"""Decisions of the supervisor's nodes: the request, its plan, the limits of a run, and the plan after a wave."""
+"""The decisions of the supervisor's nodes: read a request, plan it, limit a run, and revise the plan after a wave."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ROLES = {"request": "planner", "plan": "planner", "step": "worker", "revise": "
 
 
 def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
-    """Returns why no further step may start; empty if one may."""
+    """Returns why no further step may start, because a limit is reached; empty if there is none."""
     if settings.token_budget is not None and (tokens := _tokens(state)) >= settings.token_budget:
         return f"the token budget of {settings.token_budget:,} is spent ({tokens:,} tokens)"
     if settings.run_seconds is not None and time.time() - state["begun"] >= settings.run_seconds:
@@ -42,14 +42,14 @@ def limit_reached(state: State, settings: Settings, plan: Plan) -> str:
 
 
 def tokens_left(state: State, settings: Settings) -> int | None:
-    """Returns maximum number of tokens for each step of the next wave; None without a limit."""
+    """Returns the maximum number of tokens for each step of the next wave; None without a limit."""
     if settings.token_budget is None:
         return None
     return max(1, settings.token_budget - _tokens(state))
 
 
 def usage_report(state: State) -> dict[str, Any]:
-    """Returns cost of the run's models so far, in total, by role and by step."""
+    """Returns the cost of the run's models so far: in total, by role and by step."""
     results: Mapping[str, Any] = state.get("results", {})
     steps = {f"step {name}": Usage(**result.get("usage") or {}) for name, result in results.items()}
     steps = {place: spent for place, spent in steps.items() if spent != Usage()}
@@ -77,7 +77,7 @@ _QUESTIONS = 3
 
 
 def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict[str, Any]:
-    """Returns the state's update for a new plan with its revisions, which are streamed; empty without changes."""
+    """Returns the update of the state for a new plan, and streams its revisions; empty without changes."""
     for revision in revisions:
         steps = [step.model_dump(mode="json") for step in plan.steps]
         get_stream_writer()({"event": "revision", **revision.model_dump(mode="json"), "steps": steps})
@@ -89,7 +89,7 @@ def plan_update(state: State, plan: Plan, revisions: Sequence[Revision]) -> dict
 async def revision_update(
     state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> dict[str, Any]:
-    """Returns the state's update after a wave; a plan that runs as expected is not sent to a model."""
+    """Returns the update of the state after a wave; the model is asked only if the plan needs a revision."""
     settings = configuration.settings
     results = results_of(state)
     plan, expansions, without = expand_mapped(state, settings)
@@ -148,9 +148,10 @@ def _after(state: State, done: Revised, results: Mapping[str, StepResult]) -> di
 
 
 def expand_mapped(state: State, settings: Settings) -> tuple[Plan, list[Revision], list[StepResult]]:
-    """The plan with one step per item for each mapped step whose list is available, its revisions, and other results.
+    """Replaces each mapped step whose list is available by one step per item.
 
-    These are the results of the steps that have no items, or whose items cannot be read.
+    Returns the plan, its revisions, and the results of the mapped steps that have no items or whose items cannot be
+    read.
     """
     plan = plan_of(state)
     results = results_of(state)
@@ -195,9 +196,10 @@ _NO_REQUEST = "the last message is of type {!r}, and no request: append the user
 
 
 def request_text(state: ChatInput, most: int) -> str:
-    """Returns the text of the last message, of at most so many characters.
+    """Returns the text of the last message.
 
-    If it is no message of a user, or has attachments, it raises a PlanError; if it is too long, a RequestError.
+    Raises a ``PlanError`` if it is no message of a user or has attachments, and a ``RequestError`` if it has more than
+    ``most`` characters.
     """
     if not state["messages"]:
         return ""
@@ -214,7 +216,10 @@ def request_text(state: ChatInput, most: int) -> str:
 async def plan_request(
     state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> Plan:
-    """Plans a request; an empty one, or one of too many steps, raises a PlanError, a too long one a RequestError."""
+    """Plans a request.
+
+    Raises a ``PlanError`` if it is empty or needs too many steps, and a ``RequestError`` if it is too long.
+    """
     settings = configuration.settings
     earlier = state["turns"]
     request = bounded(state["request"], settings.max_request, "max_request")
@@ -253,7 +258,7 @@ async def plan_request(
 
 
 def with_roster(configuration: RunConfiguration, name: str, retriever: AgentGraphRetriever) -> str:
-    """Returns a system prompt with the roster at its end: the same text for each request over the same catalog."""
+    """Returns a system prompt followed by the roster; it is the same for all requests over one catalog."""
     tokens = configuration.settings.roster_tokens
     names = roster(retriever.catalog, max_tokens=tokens, skills=configuration.read_skills)
     return f"{configuration.prompt(name)}\n{LEGEND}\n\n{names.text}"
@@ -283,7 +288,10 @@ def _found(retriever: AgentGraphRetriever, request: str, max_tokens: int) -> str
 def planning_context(
     state: State, configuration: RunConfiguration, retriever: AgentGraphRetriever, registry: ToolRegistry
 ) -> str:
-    """What planner and reviser know besides request and roster: earlier results, agents that fit, the surroundings."""
+    """Returns what planner and reviser know besides request and roster, as text.
+
+    These are earlier results, agents that fit, and the surroundings.
+    """
     earlier = list(earlier_results(state["turns"]).values())
     found = _found(retriever, state["request"], configuration.settings.roster_tokens)
     parts = (
@@ -302,7 +310,7 @@ def _conversation(state: State, settings: Settings) -> str:
 def wave_of(
     plan: Plan, finished: Mapping[str, StepResult], retriever: AgentGraphRetriever, settings: Settings
 ) -> list[list[str]]:
-    """Returns the workers of the next wave, each as the ids of its steps; empty if there is nothing left to do."""
+    """Returns the workers of the next wave, each as the ids of its steps; empty if nothing is left to do."""
     tools = retriever.catalog.tools
 
     def cost(ids: Sequence[str]) -> int:
@@ -317,9 +325,9 @@ _MOST = 5
 
 
 def archive_request(state: State) -> list[dict[str, Any]]:
-    """Returns the earlier requests with the last one of this thread, if it had a plan.
+    """Adds the last request of the thread to the earlier requests, if it had a plan, and returns them.
 
-    A new request is about to replace it.
+    This happens before a new request replaces it.
     """
     turns = list(state.get("turns", []))
     results = state.get("results", {})
@@ -331,7 +339,7 @@ def archive_request(state: State) -> list[dict[str, Any]]:
 
 
 def unfinished_work(state: State) -> str:
-    """Returns what is left of the last request, which a new one is about to replace; empty if it was finished."""
+    """Describes what the last request has left undone, before a new one replaces it; empty if it was finished."""
     steps = state.get("plan", {}).get("steps", ())
     results = state.get("results", {})
     left = [str(step["text"]) for step in steps if step["id"] not in results]

@@ -1,7 +1,7 @@
-"""The events of a run, which the command line prints and the page draws.
+"""The events of a run, which the command line prints and the page shows.
 
-A run writes them as it goes (``docs/how-to/langgraph.md`` lists them). What a stored state tells is told by the same
-events, so whoever can draw a run that goes on can also draw one that has ended.
+A run writes them as it goes (``docs/how-to/langgraph.md`` lists them). A stored state is described by the same events,
+so the page shows a run that has ended in the same way as one that goes on.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from callsheet.orchestrator.step_selection import StepSelection
 
 RunEvent = Mapping[str, Any]
-"""An event with its name as ``event``, and its fields."""
+"""An event: its name as ``event``, and its fields."""
 MODES = ("custom", "messages")
-"""Stream modes of LangGraph that carry events."""
+"""The stream modes of LangGraph that carry events."""
 
 
 def event_of(namespace: Sequence[str], mode: str, data: Any) -> RunEvent | None:
-    """Returns the event in a part of a stream; None if the part is none.
+    """Converts a part of a stream to an event; None if it is not one.
 
     A token of the answer is an event too: ``draft``, with ``text``.
 
@@ -44,12 +44,12 @@ def event_of(namespace: Sequence[str], mode: str, data: Any) -> RunEvent | None:
 
 
 def field_of(message: Any, name: str) -> Any:
-    """Returns a field of a message, which is an object in this process and plain values from a server."""
+    """Returns a field of a message, which is an object in this process and a dict from a server."""
     return message.get(name) if isinstance(message, Mapping) else getattr(message, name, None)
 
 
 def values_of(snapshot: StateSnapshot) -> dict[str, Any]:
-    """Returns the values of a state, with the results of the steps that ended while others go on or wait."""
+    """Returns the values of a state, including the results of steps that have ended while others go on."""
     # A server gives a list for a thread without any state.
     values = dict(snapshot.values) if isinstance(snapshot.values, Mapping) else {}
     for task in snapshot.tasks:
@@ -81,18 +81,18 @@ def _is_followed(values: Mapping[str, Any]) -> bool:
 
 
 def event_status(snapshot: StateSnapshot) -> str:
-    """Returns how the request of a state ended, as of ``ending``; ``waiting`` for a person, or ``stopped``."""
+    """Returns how the request of a state ended, as ``ending`` does; else ``waiting`` for a person, or ``stopped``."""
     if snapshot.interrupts:
         return "waiting"
     return str(values_of(snapshot).get("ended") or "stopped")
 
 
 def state_events(snapshot: StateSnapshot) -> list[RunEvent]:
-    """Returns the events that tell what a state holds of its request; none for a thread without a request.
+    """Returns the events that describe the request in a state; empty for a thread without a request.
 
-    Beside those that a run writes, there are ``question`` (``id`` of an interrupt, ``value``), ``answer`` (``text``)
-    and, as the last one, ``end`` (``status`` as of ``event_status``, ``seconds`` from the start to this
-    state, or None).
+    Besides the events that a run writes, there are ``question`` (``id`` of an interrupt, ``value``), ``answer``
+    (``text``) and, at the end, ``end`` (``status`` of ``event_status``; ``seconds`` from the start to this state, or
+    None).
     """
     from callsheet.orchestrator.plans import usage_report  # the import takes seconds, and printing needs none of it
 
@@ -119,7 +119,7 @@ def state_events(snapshot: StateSnapshot) -> list[RunEvent]:
 
 
 def request_event(values: Mapping[str, Any]) -> RunEvent:
-    """Returns the event with which a request begins: its run, its text, and its start in seconds since 1970."""
+    """Returns the event that begins a request: its run, its text, and its start in seconds since 1970."""
     return {"event": "request", **{name: values.get(name) for name in ("run", "request", "begun")}}
 
 
@@ -135,10 +135,10 @@ def _seconds(begun: float | None, at: str | None) -> float | None:
 
 
 def pick_notes(picked: StepSelection, *, explain: bool = False) -> list[tuple[str, str]]:
-    """Returns what a person should know of a selection beside its tools: the kind of each note, and its text.
+    """Returns notes about a selection for a person, each with its kind and its text.
 
-    Kinds are ``warning`` (agents that are left out or did not answer, a decision model that failed, nothing that
-    fits), ``skill``, and, if it is to ``explain`` everything, ``decision``.
+    Kinds are ``warning`` (agents that are left out or did not answer, a decision model that failed, nothing that fits),
+    ``skill``, and, with ``explain``, ``decision``.
     """
     notes = [("warning", f"without {agent}: {why}") for agent, why in picked.left_out.items()]
     for agent, since in picked.down.items():
@@ -152,7 +152,7 @@ def pick_notes(picked: StepSelection, *, explain: bool = False) -> list[tuple[st
 
 
 def progress_text(event: RunEvent) -> str:
-    """Returns how far the call or the remote agent of a ``progress`` is: "3 of 10: reading"."""
+    """Returns the progress of a call or of a remote agent as text: "3 of 10: reading"."""
     far = ""
     if event.get("progress") is not None:
         far = f"{event['progress']:g}"

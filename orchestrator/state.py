@@ -1,4 +1,4 @@
-"""State of the workflows: ids and plain values only, so that any checkpointer can store it."""
+"""The states of the workflows: only ids and plain values, so that any checkpointer can store them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from callsheet.graphs import PlanError, SettingsError
 
 
 def by_key(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Merges reports by step, chunk or place; the same report twice changes nothing."""
+    """Merges mappings of results; a second result under the same key replaces the first."""
     return {**before, **new}
 
 
 def latest(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the latest value."""
+    """Keeps the new value in place of the old one."""
     return dict(new)
 
 
 def step_result(step: Step, **fields: Any) -> StepResult:
-    """Returns the result of a step."""
+    """Makes the result of a step."""
     return StepResult(id=step.id, text=step.text, depends_on=step.depends_on, **fields)
 
 
 def continue_result(result: StepResult, before: StepResult) -> StepResult:
-    """Returns the result with the calls and the cost of the part before."""
+    """Adds the calls and the cost of an earlier attempt to a result."""
     note = "" if any(call.agent for call in before.calls) else result.note
     calls = (*before.calls, *result.calls)
     usage = before.usage + result.usage
@@ -39,13 +39,13 @@ def continue_result(result: StepResult, before: StepResult) -> StepResult:
 
 
 class ChatInput(TypedDict):
-    """Input: the conversation, whose last message is the request."""
+    """The input of the supervisor: the conversation, whose last message is the request."""
 
     messages: Annotated[list[AnyMessage], add_messages]
 
 
 class ChatOutput(TypedDict):
-    """Output of the supervisor.
+    """The output of the supervisor.
 
     Attributes:
         messages: The conversation with the answer.
@@ -65,7 +65,7 @@ class ChatOutput(TypedDict):
 
 
 class State(ChatOutput):
-    """The supervisor's state.
+    """The state of the supervisor.
 
     Attributes:
         run: Identifies the sessions of this request.
@@ -96,7 +96,7 @@ class State(ChatOutput):
 
 
 def with_defaults(state: State) -> State:
-    """Returns the state with defaults for missing fields: it may be written by hand.
+    """Returns the state with defaults for missing fields, because it may be written by hand.
 
     Raises:
         PlanError: An earlier version of Callsheet began the request, and its plan cannot be continued.
@@ -119,9 +119,9 @@ def _of_earlier_version(state: State) -> bool:
 
 
 def has_steps(state: State) -> bool:
-    """Returns whether there are steps.
+    """Returns whether the plan has steps.
 
-    Without a plan, the state was changed by hand, and it raises an InvalidUpdateError.
+    Raises an ``InvalidUpdateError`` if there is no plan, because the state was changed by hand.
     """
     plan: object = state.get("plan")
     if not isinstance(plan, Mapping) or not isinstance(plan.get("steps"), list | tuple):
@@ -145,22 +145,22 @@ def ending(plan: Mapping[str, Any], results: Mapping[str, Any]) -> str:
 
 
 def plan_of(state: State) -> Plan:
-    """Returns the plan of the state."""
+    """Returns the plan in the state."""
     return Plan(**state["plan"])
 
 
 def results_of(state: State) -> dict[str, StepResult]:
-    """Returns the results so far, by step id."""
+    """Returns the results so far, by the id of the step."""
     return read_results(state["results"])
 
 
 def read_results(results: Mapping[str, Any]) -> dict[str, StepResult]:
-    """Returns results by step id, from plain values; fields of an earlier version are left out."""
+    """Reads results by the id of the step from plain values; fields of an earlier version are ignored."""
     return {name: read_result(result) for name, result in results.items()}
 
 
 def read_result(result: Mapping[str, Any]) -> StepResult:
-    """Returns a result from plain values."""
+    """Reads a result from plain values."""
     return StepResult(**{name: value for name, value in result.items() if name in StepResult.model_fields})
 
 
@@ -170,7 +170,7 @@ _TEXTS = ("ended", "run", "request", "note")
 
 
 class StepState(TypedDict):
-    """State of one worker.
+    """The state of one worker.
 
     Attributes:
         run_id: ``run`` of ``State``, under another name: when events are streamed, LangGraph writes every channel of a
@@ -205,42 +205,42 @@ class StepState(TypedDict):
 
 
 class StepOutput(TypedDict):
-    """Output of a step for the supervisor."""
+    """The output of a worker for the supervisor."""
 
     results: Annotated[dict[str, dict[str, Any]], by_key]
 
 
 def input_text(given: Mapping[str, Any], field: str) -> str:
-    """Returns a string in a run's input; raises a SettingsError if there is none."""
+    """Returns a text field of a run's input; raises a ``SettingsError`` if there is none."""
     if not isinstance(text := given.get(field), str):
         raise SettingsError(f'the input needs a text {field!r}: send {{"{field}": "..."}}')
     return text
 
 
 class Query(TypedDict):
-    """Input of the retriever app."""
+    """The input of the retriever app."""
 
     query: str
 
 
 class Picked(TypedDict):
-    """Output of the retriever app: the ``Selection`` as plain values, with its trace."""
+    """The output of the retriever app: the ``Selection`` as plain values, with its trace."""
 
     selection: dict[str, Any]
 
 
 class RetrieverState(Query, Picked):
-    """State of the retriever app."""
+    """The state of the retriever app."""
 
 
 class ReaderInput(TypedDict):
-    """Input of ``arag``: the conversation, whose last message is the question."""
+    """The input of ``arag``: the conversation, whose last message is the question."""
 
     messages: Annotated[list[AnyMessage], add_messages]
 
 
 class ReaderOutput(TypedDict):
-    """Output of ``arag``.
+    """The output of ``arag``.
 
     Attributes:
         citations: Ids of the cited chunks, all of them read; the chunks that were read if a model cites none.

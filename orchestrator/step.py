@@ -1,4 +1,4 @@
-"""A worker's steps: select agents and tools, let the worker do them, ask a person for missing values."""
+"""The nodes of a worker: select agents and tools, do the steps, and ask a person for missing values."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 @dataclass(frozen=True, slots=True)
 class StepNodes:
-    """The nodes of a worker, with the objects that must stay out of the state."""
+    """The nodes of a worker, with the objects that cannot be stored in the state."""
 
     retriever: AgentGraphRetriever
     registry: ToolRegistry
@@ -82,9 +82,9 @@ class StepNodes:
         return self.configuration.of(state.get("preferences", {}))
 
     def retrieve(self, state: StepState) -> dict[str, StepSelection]:
-        """Returns the selections for the steps of a worker, by step, without agents that fail repeatedly.
+        """Selects agents and tools for the steps of a worker; agents that fail repeatedly are left out.
 
-        If nothing could be retrieved, each has only ``error``.
+        If nothing could be retrieved, each selection has only ``error``.
         """
         steps = _steps(state)
         try:
@@ -294,9 +294,9 @@ class StepNodes:
         return tool_requests(visible, self.registry, user, roster_tokens=seen, **answers)
 
     def question(self, result: StepResult, state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:
-        """Returns the question to a person for missing values that were not entered before.
+        """Returns the question to a person for missing values; empty if nobody can be asked.
 
-        Empty if nobody can be asked.
+        Values that were entered before are not asked for again.
         """
         if result.status != "needs_input" or policy == "never" or checkpointer() is None:
             return {}
@@ -311,7 +311,7 @@ class StepNodes:
         return {}
 
     def ask(self, state: StepState) -> dict[str, Any]:
-        """Asks a person for missing values, at most three times if they do not fit; without any the step stays."""
+        """Asks a person for missing values, at most three times if they do not fit; without values, the step stays."""
         asking = state.get("asking", {})
         result = StepResult(**asking["result"])
         tool = asking["tool"]
@@ -333,12 +333,12 @@ class StepNodes:
 
 
 def after_work(state: StepState) -> str:
-    """To the question, if there is one."""
+    """Routes to the question if there is one, otherwise to the end."""
     return "ask" if state.get("asking") else END
 
 
 def after_input(state: StepState) -> str:
-    """To the next question, to the worker with the new values, or to the end."""
+    """Routes to the next question, to the worker with the new values, or to the end."""
     if state.get("asking"):
         return "ask"
     return END if state["steps"][0]["id"] in state["results"] else "agent"
@@ -407,7 +407,10 @@ def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> dict[str,
 
 
 def check_tracing() -> None:
-    """Refuses OpenTelemetry without its packages: LangSmith's client would send all runs to LangSmith instead."""
+    """Raises an error if OpenTelemetry is configured without its packages.
+
+    Otherwise, LangSmith's client would send all runs to LangSmith.
+    """
     if os.environ.get("LANGSMITH_TRACING_MODE", "").lower() not in {"otel", "hybrid"}:
         return
     try:
@@ -417,7 +420,7 @@ def check_tracing() -> None:
 
 
 def select_traced(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Selection:
-    """Selects in a run named ``select``, whose output is the selection with its trace, for tracers of LangChain."""
+    """Selects in a run named ``select``, so that LangChain's tracers record the selection with its trace."""
     found: list[Selection] = []
 
     def select(text: str) -> dict[str, Any]:
@@ -431,7 +434,7 @@ def select_traced(retriever: AgentGraphRetriever, query: str, **changes: Any) ->
 def selected_steps(
     retriever: AgentGraphRetriever, needs: Sequence[StepNeed], step_ids: Sequence[str], **changes: Any
 ) -> Sequence[Selection]:
-    """Selects for the steps of a worker in a run named ``select``, with the ids of the steps in its metadata."""
+    """Selects tools for the steps of a worker in a run named ``select``, whose metadata has the ids of the steps."""
     found: list[Selection] = []
 
     def select(texts: list[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What was selected for one step of a plan: the selection, and what a person should know beside it."""
+"""The selection for one step of a plan, with notes for a person."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BESIDE = ("left_out", "down", "not_given", "why")
 
 @dataclass(frozen=True, slots=True)
 class StepSelection:
-    """The selection for one step.
+    """The selection for one step, and what happened when it was made.
 
     Attributes:
         selection: The agents, tools and skills; empty if nothing could be retrieved.
@@ -36,16 +36,16 @@ class StepSelection:
 
     @property
     def agent_ids(self) -> list[str]:
-        """The ids of the selected agents."""
+        """Returns the ids of the selected agents."""
         return [agent.id for agent in self.selection.agents]
 
     @property
     def tool_ids(self) -> list[str]:
-        """The ids of the selected tools, agent by agent; one that several agents bring is there once."""
+        """Returns the ids of the selected tools, each once, agent by agent."""
         return list(dict.fromkeys(tool.id for agent in self.selection.agents for tool in agent.tools))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns JSON values for the state of a graph: those of the selection, and what else is known."""
+        """Returns the selection as JSON values for the state of a graph."""
         if self.error:
             return {"error": self.error}
         beside = {name: dict(getattr(self, name)) for name in _BESIDE}
@@ -53,9 +53,9 @@ class StepSelection:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any] | None) -> StepSelection:
-        """Reads what ``to_dict`` has returned; nothing if there is no value.
+        """Reads the result of ``to_dict``; without a value, the selection is empty.
 
-        A state may have been written by hand: what cannot be read has its reason as ``error``.
+        A state may be written by hand: if a selection cannot be read, its ``error`` says why.
         """
         if not value or value.get("error"):
             return cls(Selection(""), error=str((value or {}).get("error") or ""))

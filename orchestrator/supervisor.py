@@ -1,4 +1,7 @@
-"""The supervisor: plan, waves of steps (retriever, then workers), answer. All nodes and edges are in this file."""
+"""The supervisor: it plans, runs steps in waves (retriever, then workers), and answers.
+
+All nodes and edges are in this file.
+"""
 
 from __future__ import annotations
 

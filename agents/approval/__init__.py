@@ -1,1 +1,1 @@
-"""Approval of calls: which calls need it, the question, the answer, and the one run that may act."""
+"""Asks a person for approval of calls, reads the answer, and ensures that a single run acts on it."""

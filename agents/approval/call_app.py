@@ -49,7 +49,7 @@ NO_CHECKPOINTER = (
 
 
 class CallState(TypedDict):
-    """State of a call.
+    """The state of the app that makes one call.
 
     Attributes:
         why: Why it needs approval; None if it needs none.
@@ -264,7 +264,7 @@ def _edited(answer: ToolMessage, args: dict[str, Any], *, notice: bool) -> ToolM
 
 
 def check_answerable(supervision: Supervision) -> None:
-    """Checks that the questions of a run can be answered, before it begins; with ``never``, none are expected.
+    """Checks, before a run begins, that its questions can be answered; with ``never``, no questions are expected.
 
     Raises:
         SettingsError: A call may need approval, and there is no checkpointer.
@@ -286,7 +286,7 @@ def check_answerable(supervision: Supervision) -> None:
 async def examine_call(
     request: ToolCallRequest, bound: BoundTool, supervision: Supervision, send: Send, *, events: bool = False
 ) -> SupervisedCall:
-    """Checks a call, and reads what a person has said of its tool.
+    """Checks a call, and looks up whether a person has approved its tool.
 
     Args:
         request: The call, within the conversation.
@@ -307,9 +307,10 @@ async def examine_call(
 
 
 async def make_call(case: SupervisedCall, *, approval: Approval | None = None) -> Answer:
-    """Returns the answer of one call, after approval if it needs one; or a message that says why it was not sent.
+    """Makes one call, after approval if it needs one, and returns its answer.
 
-    ``approval`` is one that a person has given before, which counts if it is of exactly this call.
+    If the call was not sent, the answer says why. ``approval`` is an earlier approval by a person, which counts only
+    for exactly this call.
 
     Raises:
         GraphInterrupt: A person is asked.

@@ -1,4 +1,4 @@
-"""Events of calls on the custom stream: started, progress, finished."""
+"""Writes the events of calls to the custom stream: started, progress and finished."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Answer = ToolMessage | Command[Any]
 
 @contextmanager
 def call_events(request: ToolCallRequest, step_id: str) -> Iterator[Callable[[Answer], Answer]]:
-    """Writes ``tool_started`` when a call is sent in this block, and its ``progress``.
+    """Writes the event ``tool_started`` when a call is sent in this block, and events of its progress.
 
-    Yields a function that takes the answer, writes ``tool_finished``, and returns the answer with the time of the call.
+    Yields a function that takes the answer, writes ``tool_finished``, and returns the answer with its duration.
     """
     write = get_stream_writer()
     call = request.tool_call

@@ -1,8 +1,8 @@
-"""Calls of one turn to one server are made in the order in which the model wrote them, unless both only read.
+"""Keeps the order of the calls of one turn to the same server, unless both calls only read.
 
-A model that appends ten paragraphs to a document writes ten calls in one turn, and an agent's tool node runs them side
-by side. So a call waits for the earlier ones of its turn that go to the same server. If one of these waits for a
-person, the calls behind it wait too: they end as if they had been interrupted, and run again when the run is resumed.
+A model that appends ten paragraphs to a document writes ten calls in one turn, and an agent's tool node runs them in
+parallel. So a call waits for the earlier ones of its turn that go to the same server. If one of these waits for a
+person, the calls after it wait too: they end as if they had been interrupted, and run again when the run is resumed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TURNS: OrderedDict[tuple[int, str, str], _Turn] = OrderedDict()
 
 @asynccontextmanager
 async def in_order(request: ToolCallRequest, tools: Mapping[str, BoundTool]) -> AsyncIterator[None]:
-    """Enters its block, in which a call is made, after the earlier calls of the turn that go to the same server.
+    """Runs the block, in which a call is made, after the earlier calls of the turn to the same server.
 
     Args:
         request: The call, within the conversation.

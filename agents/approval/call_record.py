@@ -1,4 +1,4 @@
-"""The record of a call that may change something: no later run repeats the call unseen while its outcome is unknown."""
+"""Records calls that may change something, so that no later run repeats one blindly while its outcome is unknown."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ _HEADING = (
 
 
 class Said(Protocol):
-    """Makes a message about a call that is not the tool's own answer."""
+    """The protocol of a function that makes a message about a call, when the message is not the tool's own answer."""
 
     def __call__(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
-        """The message; ``kind`` and ``effect`` are those of ``Outcome``."""
+        """Makes the message; ``kind`` and ``effect`` are those of ``Outcome``."""
         ...
 
 
 class CallPlace(NamedTuple):
-    """Where a call is made; the fields are those of ``OpenCall``."""
+    """Identifies where a call is made; the fields are those of ``OpenCall``."""
 
     call: str
     run: str
 
     @classmethod
     def here(cls, call_id: str) -> CallPlace:
-        """Returns the place of a call of the current task, which is the same when its run is resumed.
+        """Returns the place of a call in the current task, which stays the same when its run is resumed.
 
-        Else one of its own.
+        Outside of a task, each call has a new place.
         """
         try:
             configurable: Mapping[str, Any] = get_config().get("configurable") or {}
@@ -65,12 +65,12 @@ class CallPlace(NamedTuple):
 
 
 NOWHERE = CallPlace("", "")
-"""The place of a call that is only examined."""
+"""The place of a call that is examined but not made."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """Records one call while it is under way, and finds earlier ones like it.
+    """Records one call while it is being made, and finds earlier calls like it.
 
     Attributes:
         ledger: None for a call that needs no record: it changes nothing, or may be repeated.
@@ -90,22 +90,22 @@ class CallRecord:
     def of(
         cls, ledger: CallLedger | None, checked: CheckedCall, place: CallPlace, named: str, said: Said
     ) -> CallRecord:
-        """Returns the record of a call."""
+        """Makes the record of a call."""
         if ledger is None or checked.assurance.repeatable:
             return cls(None, checked.tool_id, named, said)
         return cls(ledger, checked.tool_id, named, said, checked.open_digest, place.call, place.run)
 
     async def is_repeated(self) -> bool:
-        """Returns whether there is an earlier call like this one that a person must be asked about."""
+        """Returns whether there is an earlier call like this one about which a person must be asked."""
         if self.ledger is None:
             return False
         found = await self._tried(lambda ledger: ledger.earlier(self.digest, self.call), "read")
         return found is not None and not found.is_settled
 
     async def earlier(self) -> OpenCall | ToolMessage | None:
-        """Returns an earlier call like this one whose outcome is unknown; or the answer, if the call must not be sent.
+        """Returns an earlier call like this one whose outcome is unknown; or the answer, if this call must not be sent.
 
-        It must not if a person has said that the earlier one was done, or if the ledger cannot be read.
+        It must not be sent if a person has said that the earlier one was done, or if the ledger cannot be read.
         """
         if self.ledger is None:
             return None
@@ -116,9 +116,9 @@ class CallRecord:
         return found if found is None else await self._seen(found)
 
     async def begin(self) -> str | OpenCall | ToolMessage | None:
-        """Records that the call is sent now: returns the id of its entry, or None for a call that needs no record.
+        """Records that the call is being sent; returns the id of the entry, or None for a call that needs no record.
 
-        Returns what ``earlier`` does if the call must not be sent.
+        If the call must not be sent, it returns what ``earlier`` returns.
         """
         if self.ledger is None:
             return None
@@ -131,7 +131,7 @@ class CallRecord:
 
     @asynccontextmanager
     async def under_way(self, entry_id: str | None) -> AsyncIterator[None]:
-        """Keeps the entry of a call that is cut off in this block: nobody knows what became of it."""
+        """Keeps the entry of a call that is interrupted in this block, because its outcome is unknown."""
         try:
             yield
         except GraphBubbleUp:
@@ -152,12 +152,12 @@ class CallRecord:
             await self.settled(entry_id)
 
     async def own(self) -> str | None:
-        """Returns the id of the entry of this very call; None if there is none, or if it cannot be read."""
+        """Returns the id of the entry of this call; None if there is none, or if the ledger cannot be read."""
         entries = await self._tried(lambda ledger: ledger.entries(), "read") or ()
         return next((one.id for one in entries if one.call == self.call), None)
 
     async def verdict(self, entry_id: str | None) -> Verdict | None:
-        """Returns what a person has said of an entry outside of this run; None if nothing, or if it cannot be read."""
+        """Returns the decision of a person about an entry, made outside of this run; None if there is none."""
         if entry_id is None:
             return None
 
@@ -167,16 +167,16 @@ class CallRecord:
         return await self._tried(said, "read")
 
     async def settled(self, entry_id: str | None) -> None:
-        """Removes an entry, if there is one: its outcome is known."""
+        """Removes an entry whose outcome is known, if there is one."""
         if entry_id is not None:
             await self._tried(lambda ledger: ledger.end(entry_id), "changed")
 
     def repeats(self, earlier: OpenCall) -> ToolMessage:
-        """Returns the message for a call that was not sent, because an earlier one like it is open."""
+        """Returns the message for a call that was not sent, because an earlier one like it has an unknown outcome."""
         return self.said(f"{self.named}: a call like this {earlier.told}", kind="refused", effect="unknown")
 
     def left_open(self, answer: ToolMessage, entry_id: str | None) -> ToolMessage:
-        """Returns the message on an unknown outcome that nobody has settled, with the command that settles it."""
+        """Returns the message about an unknown outcome, with the command by which a person settles it."""
         if entry_id is None or self.ledger is None:
             return answer
         how = self.ledger.how_to_settle(entry_id)
@@ -207,7 +207,7 @@ class CallRecord:
 
 
 def open_calls_told(ledger: CallLedger | None, tool_ids: Collection[str]) -> str:
-    """Returns the open calls of these tools, for a model that has them; empty if there are none. Reads a file."""
+    """Describes the open calls of these tools for a model; empty if there are none. Reads a file."""
     if ledger is None:
         return ""
     try:
@@ -220,7 +220,7 @@ def open_calls_told(ledger: CallLedger | None, tool_ids: Collection[str]) -> str
 
 
 def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> Refusal | None:
-    """Returns why a worker makes no further call: one has an unknown outcome. None if none has."""
+    """Returns why a worker makes no further call: the outcome of one is unknown. None if all are known."""
     unrepeatable = {RUN_PROGRAM, *(name for name, tool in tools.items() if not tool.repeatable)}
     said = [m.text for m in messages if artifact_of(m).get("effect") == "unknown" and m.name in unrepeatable]
     why = "The outcome is unknown: the call is not repeated until a person has checked whether it took effect."

@@ -1,4 +1,4 @@
-"""One question about the calls of a program whose arguments are known before the first of them is sent."""
+"""Asks one question about all calls of a program whose arguments are known before the first of them is sent."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ class ProgramReview:
         return None if case.refusal() else case.needs_approval()
 
     def offers(self, tool: BoundTool) -> list[DecisionType]:
-        """Returns the decisions on a call of a tool, of those that can be made on several calls at once."""
+        """Returns the decisions that a person can make on a call of a tool, if it is one of several calls."""
         allowed = self.supervision.reviews.get(tool.id) or _WORDS
         return [word for word in _WORDS if word in allowed]
 
     async def digest(self, tool: BoundTool, args: Mapping[str, Any]) -> str:
-        """Returns the digest of a call, which its approval is bound to."""
+        """Returns the digest of a call, to which its approval is bound."""
         return (await self._case(tool, args)).checked.digest
 
     async def ask(self, calls: Sequence[KnownCall], problem: str) -> list[Decision]:
-        """Returns the decisions on these calls, in their order; ``problem`` says what was wrong with the last answer.
+        """Asks for the decisions on these calls and returns them in order; ``problem`` says what was wrong before.
 
         Raises:
             GraphInterrupt: There is no answer yet.

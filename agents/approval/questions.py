@@ -1,4 +1,4 @@
-"""Questions of a call or a step to a person, and the answers."""
+"""The questions of a call or a step to a person, and the answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from callsheet.graphs.text.json_schema import shown_form
 
 Kind = Literal["tool_approval", "unknown_outcome", "needs_input"]
 MOST_WRONG = 3
-"""Answers in a row that are none of those offered, after which a question is not asked again."""
+"""Maximum number of invalid answers in a row; after that, a question is not asked again."""
 
 
 OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
@@ -25,15 +25,15 @@ OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
     "unknown_outcome": ("edit", "respond", "reject"),
     "needs_input": ("edit", "reject"),
 }
-"""The decisions on a question."""
+"""The decisions that a person can make on each kind of question."""
 
 
 NEEDS_INPUT: Kind = "needs_input"
-"""The ``type`` of the question."""
+"""The ``type`` of the question that asks for missing values."""
 
 
 def missing_values(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    """Tool id -> parameters without a value, from a worker's declared outcome; under "", what a model asks for."""
+    """Maps ids of tools to parameters without a value; under "", there is what a model asks for."""
     if outcome.get("status") != NEEDS_INPUT:
         return {}
     if outcome.get("reply"):
@@ -43,7 +43,7 @@ def missing_values(outcome: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
 
 
 def wanted_schema(schema: Mapping[str, Any], parameters: Sequence[str]) -> dict[str, Any]:
-    """Returns JSON Schema of an object with exactly these parameters of a tool, for a person.
+    """Returns the JSON Schema of an object with exactly these parameters of a tool, for a form.
 
     ``schema`` has no references.
     """
@@ -53,7 +53,7 @@ def wanted_schema(schema: Mapping[str, Any], parameters: Sequence[str]) -> dict[
 
 
 def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str, problem: str = "") -> dict[str, Any]:
-    """Returns the payload of the interrupt, which an edit answers.
+    """Returns the payload of the interrupt that asks for missing values; an edit answers it.
 
     ``problem`` says what was wrong with the last answer.
     """
@@ -65,7 +65,7 @@ def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str,
 
 
 def ask_values(question: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Returns a person's values by an ``input_question``; None without values, which leaves the step as it is."""
+    """Asks a person by an ``input_question`` and returns the values; None if there are none."""
     name = question["tool"] or NEEDS_INPUT
     form = review_answers(name, OFFERED[NEEDS_INPUT], question["schema"])
     try:
@@ -75,7 +75,7 @@ def ask_values(question: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def typed_value(schema: Mapping[str, Any], name: str, text: str) -> Any:
-    """The value that a person wrote for a parameter of a ``wanted_schema``: the text itself, or what it is as JSON.
+    """Converts the text that a person wrote for a parameter of a ``wanted_schema`` to a value of its type.
 
     Raises:
         AnswerError: Neither fits.
@@ -93,6 +93,6 @@ def typed_value(schema: Mapping[str, Any], name: str, text: str) -> Any:
 
 
 def refusal_of_values(schema: Mapping[str, Any], values: Mapping[str, Any]) -> Refusal | None:
-    """Returns why values do not fit the ``wanted_schema``; None if they do, or if only the call can tell."""
+    """Returns why values do not fit the ``wanted_schema``; None if they do, or if only the call can show it."""
     errors = fit_of(schema, values).errors
     return Refusal("; ".join(errors)) if errors else None

@@ -1,4 +1,4 @@
-"""One call under supervision: whether a person must approve it, the question, and what the answer means."""
+"""Supervises one call: decides whether a person must approve it, asks the question, and reads the answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from callsheet.graphs.text.json_schema import shown_form
 Answer = ToolMessage | Command[Any]
 Send = Callable[[ToolCallRequest], Awaitable[Answer]]
 NOBODY = "it needs approval, and nobody can be asked here: run the graph supervisor in a thread"
-"""The message of a program that refuses calls because there is no person."""
+"""The message for a call that is refused because nobody can be asked."""
 PROGRAM_ASKS = Refusal("The program asks before every call of this tool.")
 
 
@@ -63,21 +63,21 @@ class SupervisedCall:
 
     @property
     def named(self) -> str:
-        """Agent and tool, as at the start of every error of a call."""
+        """Returns the names of agent and tool, with which every error of a call begins."""
         return f"agent {self.bound.agent!r}, tool {self.bound.id.removeprefix(f'{self.bound.agent}/')!r}"
 
     @property
     def registry(self) -> ToolRegistry:
-        """The tools and their hints."""
+        """Returns the registry of the tools."""
         return self.supervision.registry
 
     @property
     def repeatable(self) -> bool:
-        """Whether two calls have the same effect as one."""
+        """Returns whether two calls have the same effect as one."""
         return self.checked.assurance.repeatable
 
     async def check(self, args: Mapping[str, Any]) -> CheckedCall:
-        """Returns the call with these arguments, checked for the tool's present definition."""
+        """Checks a call with these arguments against the present definition of the tool, and returns it."""
         checked, bound = self.checked, self.bound
         if not checked.is_of(bound.id, args) or checked.pin != self.registry.pin(bound.id):
             # In a thread: validation may take a second.
@@ -88,7 +88,7 @@ class SupervisedCall:
     def doubt(self, policy: ApprovalPolicy) -> Refusal | None:
         """Returns why calls of the tool need approval, as a sentence; None if they need none.
 
-        The program's ``interrupt_on`` counts first, then a person's yes to the tool by name, then ``approval``.
+        The program's ``interrupt_on`` counts first, then the permission of a person by name, then ``approval``.
         """
         assured, supervision = self.checked.assurance, self.supervision
         if supervision.reviews.get(self.bound.id):
@@ -127,14 +127,14 @@ class SupervisedCall:
         return CallRecord.of(self.supervision.ledger, self.checked, self.place, self.named, self.said)
 
     async def asks(self) -> bool:
-        """Returns whether a person has to be asked before the call is sent."""
+        """Returns whether a person must be asked before the call is sent."""
         return self.needs_approval() is not None or await self.record().is_repeated()
 
     def ask(self, kind: Kind, why: str, problem: str | None, **more: Any) -> Decision:
-        """Returns a person's decision on the call.
+        """Asks a person about the call and returns the decision.
 
         ``more`` are further fields of the question: ``open_call``, the id of the call whose outcome is unknown, and
-        ``sent``, whether it is this very call.
+        ``sent``, whether that is this call.
 
         Raises:
             AnswerError: It is invalid or about another call, or edited arguments do not fit.
@@ -162,9 +162,10 @@ class SupervisedCall:
         return answer
 
     def cautions(self) -> dict[str, Any]:
-        """Returns the fields of a question at which whoever approves everything must stop; None for each that is not.
+        """Returns the fields of a question that exclude the call from an approval of all calls at once.
 
-        ``unchecked`` says why the arguments were not validated; ``confirm``, that no policy covers the call.
+        ``unchecked`` says why the arguments were not validated; ``confirm`` says that no policy covers the call. A
+        field without such a reason is None.
         """
         unchecked = self.unchecked()
         return {
@@ -192,7 +193,7 @@ class SupervisedCall:
             raise AnswerError(secrets.hidden(misfit.reason))
 
     def description(self, kind: Kind, why: str, *, sent: bool = True, open_call: str | None = None) -> str:
-        """Returns what a person reads first about a call."""
+        """Returns the text that introduces a call to a person."""
         who = f"Step {self.supervision.step_id}" if self.supervision.step_id else "The agent"
         why_asked = f"{self.bound.id}: {why.removesuffix('.')}."
         if kind == "unknown_outcome":
@@ -205,11 +206,11 @@ class SupervisedCall:
 
     @property
     def remembers(self) -> bool:
-        """Whether the tool can be approved for good: the program does not ask before each call."""
+        """Returns whether the tool can be approved permanently; not if the program asks before each call."""
         return self.supervision.standing is not None and self.bound.id not in self.supervision.reviews
 
     async def remember(self) -> None:
-        """Stores that the user has approved the tool for good; ``AnswerError``: it cannot be stored."""
+        """Stores that the user has approved the tool permanently; raises an ``AnswerError`` if that fails."""
         standing, tool = self.supervision.standing, self.registry.catalog.tools.get(self.bound.id)
         try:
             if standing is not None and tool:
@@ -218,7 +219,7 @@ class SupervisedCall:
             raise AnswerError(f'"always" was not stored, so nothing was sent: {error}') from error
 
     def edited(self, args: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns arguments that a person has edited, for the state: with placeholders in place of secrets."""
+        """Converts arguments that a person has edited for the state: placeholders replace secrets."""
         return self.supervision.secrets.masked(self.bound.form.plain, args)
 
     def refused(self, refusal: Refusal) -> ToolMessage:
@@ -226,16 +227,16 @@ class SupervisedCall:
         return self.said(f"{self.named}: {refusal}", kind="refused", effect="none")
 
     def rejected_by(self, decision: Decision) -> ToolMessage:
-        """The message for a call that a person rejected, or that a program did because nobody could be asked."""
+        """Returns the message for a call that a person, or the program without a person, has rejected."""
         reason = f": {decision.message}" if decision.message else ""
         return self.rejected(NOBODY if decision.message == NOBODY else f"a person refused this call{reason}")
 
     def rejected(self, why: str) -> ToolMessage:
-        """Returns the message for a call that a person did not agree to."""
+        """Returns the message for a call that a person has rejected."""
         told = f"{self.named}: {why}. Nothing was sent. Do not try it in another way"
         return self.said(told, kind="rejected", effect="none")
 
     def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
-        """Returns a message for the model that is not the tool's own answer."""
+        """Makes a message for the model that is not the tool's own answer."""
         about = {"tool": self.bound.id, "kind": kind, "effect": effect, "seconds": 0.0}
         return answer_to(self.request.tool_call, text, about, error=error)

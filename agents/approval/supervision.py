@@ -1,4 +1,4 @@
-"""How the calls of a step are supervised, and what a program says of the approval of its tools."""
+"""How the calls of a step are supervised, including the settings of a program for the approval of its tools."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.graphs.trust.open_calls import CallLedger
 
 InterruptOn = Mapping[str, bool | Mapping[str, Any]]
-"""LangChain's ``interrupt_on``, by tool id: True, False, or ``{"allowed_decisions": ["approve", "reject"]}``."""
+"""LangChain's ``interrupt_on`` by tool id: True, False, or ``{"allowed_decisions": ["approve", "reject"]}``."""
 Reviews = Mapping[str, tuple[DecisionType, ...]]
-"""The same as the decisions that are offered; none: the tool is called without a question."""
+"""The decisions that a person can make on calls of each tool; if there are none, no question is asked."""
 
 
 def reviews_of(interrupt_on: InterruptOn | None, known: Collection[str]) -> Reviews:
-    """Reads ``interrupt_on``; ``known`` are the ids of the tools.
+    """Reads ``interrupt_on``; ``known`` has the ids of all tools.
 
     Raises:
         UnknownNameError: A tool is not in the catalog: it would be called without the question.
@@ -72,9 +72,9 @@ class Supervision:
     ledger: CallLedger | None = None
 
     def allows(self, tool_id: str, assured: Assurance) -> bool:
-        """Returns whether the program or a person has allowed a tool by name: for this run, in the catalog, in a file.
+        """Returns whether calls of a tool are allowed by name: for this run, in the catalog, or permanently.
 
-        ``assured`` is what is known about the tool. Reads the file.
+        ``assured`` is what is known about the tool. Reads a file.
         """
         if tool_id in self.reviews:
             return not self.reviews[tool_id]

@@ -1,1 +1,1 @@
-"""What all that is done is made of: results of calls, limits, plans, costs, and the context of a call."""
+"""The values that all other rooms share: results of calls, limits, plans, costs, and the context of a call."""

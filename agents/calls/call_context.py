@@ -1,4 +1,4 @@
-"""What a call is made with: its context, its limits on time, size and number, and the loop that it runs on."""
+"""The context of calls: their limits of time, size and number, and the event loop on which they run."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Limits(BaseSettings):
             ) from error
 
     def own(self, values: Mapping[str, float]) -> Limits:
-        """These limits with the values of one server or tool; ``SettingsError``: one is invalid, or a common one."""
+        """Returns these limits with the values of one server or tool; a ``SettingsError`` for an invalid value."""
         shared = sorted(set(values) & _SHARED)
         if shared:
             raise SettingsError(
@@ -92,24 +92,24 @@ class Limits(BaseSettings):
 
 T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
-"""Asks the person behind a call: message and JSON Schema of a form; returns an ``ElicitResult`` in wire form."""
+"""A function that asks the person behind a call: message and JSON Schema of a form; returns an ``ElicitResult``."""
 Progress = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
-"""Receives the progress of a call: so far, the total if it is known, and a message."""
+"""A callback for the progress of a call: the amount done, the total if it is known, and a message."""
 Permit = Callable[[], Refusal | None]
-"""Called after the server was listed, right before a call is sent: returns why it must not be sent, or None."""
+"""A function called right before a call is sent: returns the reason why it must not be sent, or None."""
 
 
 PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default=None)
-"""Receives the progress of the calls in this context."""
+"""The callback that receives the progress of all calls in this context."""
 ASK: ContextVar[Ask | None] = ContextVar("callsheet_ask", default=None)
-"""Asks the person behind the calls in this context."""
+"""The function that asks the person behind the calls in this context."""
 USER: ContextVar[str] = ContextVar("callsheet_user", default="")
 """Id of the user for whom calls in this context are made; empty for an anonymous one."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallRequest:
-    """One call; the fields are those of ``SessionPool.call``; nobody can be asked if ``ask`` is None."""
+    """One call; the fields are those of ``SessionPool.call``. If ``ask`` is None, no person can be asked."""
 
     run_id: str
     agent_id: str
@@ -126,7 +126,7 @@ class CallRequest:
 
 
 def progress_of_caller() -> Progress | None:
-    """``PROGRESS`` of this context, for use on any event loop; it runs on the loop of this task, and is not awaited."""
+    """Returns the ``PROGRESS`` of this context for use on any event loop; it is not awaited."""
     receive = PROGRESS.get()
     if receive is None:
         return None
@@ -141,7 +141,7 @@ def progress_of_caller() -> Progress | None:
 
 
 def ask_of_caller() -> Ask | None:
-    """``ASK`` of this context, for use on any event loop; it runs on the loop of this task."""
+    """Returns the ``ASK`` of this context for use on any event loop; it runs on the loop of this task."""
     ask = ASK.get()
     if ask is None:
         return None
@@ -156,7 +156,7 @@ def ask_of_caller() -> Ask | None:
 
 @contextmanager
 def within(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Sets a context variable for the calls of this block."""
+    """Sets a context variable within the block."""
     token = variable.set(value)
     try:
         yield
@@ -169,9 +169,9 @@ _THREADS = 256
 
 
 class BackgroundLoop:
-    """A loop in a daemon thread, for work that outlives the loops of its callers, and for blocking callers.
+    """An event loop in a daemon thread, for work that outlives the loops of its callers, and for blocking callers.
 
-    It starts with the first work and runs until the process ends.
+    The thread starts with the first work and runs until the process ends.
     """
 
     def __init__(self, name: str) -> None:
@@ -183,7 +183,7 @@ class BackgroundLoop:
 
     @property
     def started(self) -> bool:
-        """Whether it has had any work."""
+        """Returns whether the thread has been started."""
         return self._loop is not None and self._process == os.getpid()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
@@ -191,7 +191,7 @@ class BackgroundLoop:
         return asyncio.run_coroutine_threadsafe(work, self._running())
 
     async def awaited(self, work: Coroutine[Any, Any, T]) -> T:
-        """Runs work on this loop and awaits it on the caller's, which may be this one; both are cancelled together."""
+        """Runs work on this loop and awaits it on the caller's loop; if one is cancelled, both are."""
         if not self._is_here:
             return await asyncio.wrap_future(self.submit(work))
         task = asyncio.create_task(work)
@@ -236,4 +236,4 @@ class BackgroundLoop:
 
 
 LOOP = BackgroundLoop("callsheet")
-"""The loop of this process."""
+"""The background loop that the whole process shares."""

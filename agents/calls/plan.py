@@ -1,4 +1,4 @@
-"""Plans, steps and results."""
+"""Plans, their steps, and the results of steps."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ class Question(BaseModel):
 
 
 KIND = "question"
-"""The ``type`` of the interrupt, and the name of its action."""
+"""The ``type`` of the interrupt that asks the user, and the name of its action."""
 _REPLIES: tuple[DecisionType, ...] = ("respond", "reject")
 
 
 def user_question(asked: Question) -> dict[str, Any]:
-    """Returns the payload of the interrupt."""
+    """Returns the payload of the interrupt that asks the user."""
     return review_request(KIND, KIND, asked.model_dump(), question_text(asked), _REPLIES)
 
 
 def question_text(asked: Question) -> str:
-    """Returns the question in one line, with its choices."""
+    """Returns the question with its choices, on one line."""
     return f"{asked.question} ({', '.join(asked.choices)})" if asked.choices else asked.question
 
 
 def ask_user(asked: Question) -> str:
-    """Returns the user's answer; empty if the question is left unanswered."""
+    """Asks the user and returns the answer; empty if the question is left unanswered."""
     answer = interrupt(user_question(asked), response_schema=review_answers(KIND, _REPLIES))
     try:
         decision = read_decision(answer, KIND, _REPLIES)
@@ -56,11 +56,11 @@ Mode = Literal["auto", "none", "no_model"]
 """How a request was planned: by a model, without a plan (one worker), or without a model (by clauses)."""
 Status = Literal["done", "partly", "failed", "needs_input", "outcome_unknown", "skipped"]
 GAVE: tuple[Status, ...] = ("done", "partly")
-"""The statuses of a step that has a result, which later steps may use."""
+"""The statuses of a step whose result later steps may use."""
 
 
 class Step(BaseModel):
-    """One thing to be done: what tools are found for, and what is shown of a run.
+    """One thing to be done; tools are searched for its text, and a run shows it to the user.
 
     Attributes:
         text: What is done, in a few words; or all that is to be done, if it has a worker of its own.
@@ -140,7 +140,7 @@ class Plan(BaseModel):
         return tuple(s for s in self.steps if s.id not in finished and set(s.depends_on) <= set(finished))
 
     def ancestors(self, step_id: str) -> tuple[str, ...]:
-        """Returns ids of the steps that a step depends on, directly or indirectly, in plan order."""
+        """Returns the ids of all steps on which a step depends, directly or indirectly, in plan order."""
         waits = {step.id: step.depends_on for step in self.steps}
         found = set[str]()
         todo = [*waits[step_id]]
@@ -153,14 +153,17 @@ class Plan(BaseModel):
 
 
 def source_of(reference: str, ids: Collection[str]) -> str:
-    """The step that ``1.items`` refers to: the longest of these ids that it begins with, else its first part."""
+    """Returns the id of the step to which a reference such as ``1.items`` leads: the longest id that begins it.
+
+    If no id begins it, its first part is returned.
+    """
     begins = [name for name in ids if reference == name or reference.startswith((f"{name}.", f"{name}["))]
     return max(begins, key=len, default=re.split(r"[.\[]", reference, maxsplit=1)[0])
 
 
 @contextmanager
 def plan_errors() -> Iterator[None]:
-    """Turns a ``ValidationError`` for a model's draft into a ``PlanError``."""
+    """Converts a ``ValidationError`` in the block to a ``PlanError``."""
     try:
         yield
     except ValidationError as error:
@@ -199,7 +202,7 @@ class Call(BaseModel):
 
 
 class StepEnd(BaseModel):
-    """How one of the steps of a worker ended, by the worker's word: its status, and its result as JSON, if any."""
+    """How one step of a worker ended, as the worker reports it: the status, and the result as JSON, if any."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -208,7 +211,7 @@ class StepEnd(BaseModel):
 
 
 class StepResult(BaseModel):
-    """The result of one step; a failure is data, never an exception.
+    """The result of one step; a failure is stored as data and is never raised.
 
     Attributes:
         status: ``done``, ``partly`` (something was done and something was not), ``failed``, ``needs_input`` (a required
@@ -257,14 +260,14 @@ _LONGEST_PATH = 500
 
 
 class ResultValueError(CallsheetError, ValueError):
-    """There is no such result, or no value at a path in it."""
+    """Raised if there is no such result, or no value at a path in it."""
 
 
 def value_of(result: StepResult | Call) -> Any:
-    """Returns the value of a step, as its worker gave it: its data, else its text; of a call, what it returned.
+    """Returns the value of a result: the data of a step, otherwise its text; for a call, what it returned.
 
-    A text that is JSON counts as what it says. ``ResultValueError``: the data refer to a call or a value that is not
-    there.
+    A text that is JSON is parsed. Raises a ``ResultValueError`` if the data refer to a call or a value that does not
+    exist.
     """
     if result.data is not None:
         return resolve_references(result.data, (), result.calls) if isinstance(result, StepResult) else result.data
@@ -276,9 +279,9 @@ def value_of(result: StepResult | Call) -> Any:
 
 
 def named_result(name: object, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> StepResult | Call:
-    """A result: ``1`` names step 1, ``1/c2`` its second call, and ``c2`` the worker's own second call, of ``calls``.
+    """Returns the result with this name: ``1`` is step 1, ``1/c2`` its second call, and ``c2`` the second of ``calls``.
 
-    ``ResultValueError``: there is no such result.
+    Raises a ``ResultValueError`` if there is no such result.
     """
     made = {call.id: call for call in calls}
     made |= {f"{result.id}/{call.id}": call for result in results for call in result.calls if call.id}
@@ -290,9 +293,9 @@ def named_result(name: object, results: Sequence[StepResult], calls: Sequence[Ca
 
 
 def named_value(name: object, path: object, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
-    """The value at a JMESPath of a ``named_result``, such as ``items[0].id``; all of the value if the path is empty.
+    """Returns the value at a JMESPath of a ``named_result``, such as ``items[0].id``; an empty path means the whole.
 
-    ``ResultValueError``: there is no such result, or no value at the path.
+    Raises a ``ResultValueError`` if there is no such result, or no value at the path.
     """
     value = value_of(named_result(name, results, calls))
     if not isinstance(path, str | None):
@@ -307,10 +310,10 @@ def named_value(name: object, path: object, results: Sequence[StepResult], calls
 
 
 def resolve_references(value: Any, results: Sequence[StepResult], calls: Sequence[Call] = ()) -> Any:
-    """Returns a value, such as the arguments of a call, with each reference in it replaced by what it stands for.
+    """Returns a value, such as the arguments of a call, in which each reference is replaced by its target.
 
-    ``{"$from": "1", "path": "items[0].id"}`` is what step 1 said; ``{"$call": "c2"}`` is what a call returned.
-    ``ResultValueError``: a reference has no result, or no value at its path.
+    ``{"$from": "1", "path": "items[0].id"}`` refers to the result of step 1, ``{"$call": "c2"}`` to the result of a
+    call. Raises a ``ResultValueError`` if there is no such result, or no value at the path.
     """
     if isinstance(value, Mapping):
         for kind in (FROM, CALL):
@@ -321,7 +324,7 @@ def resolve_references(value: Any, results: Sequence[StepResult], calls: Sequenc
 
 
 def shape(value: Any) -> str:
-    """Returns a short description of a value: type, size and fields."""
+    """Describes a value briefly: its type, size and fields."""
     match value:
         case dict():
             names = ", ".join(map(str, list(value)[:12]))

@@ -1,7 +1,7 @@
-"""The text of a call's arguments in a question to a person: one for terminal, gateway, page and LangGraph's clients.
+"""Formats the arguments of a call for a question to a person; all surfaces show the same text.
 
-What is shown is what is sent: numbers are exact, each character that cannot be seen is written as its code, and what is
-left out of a long text is said.
+The text shows what will be sent: numbers are exact, invisible characters are written as codes, and where a long text is
+shortened, it says so.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _DEEP = re.compile(r"(?m)^ {40,}")
 
 
 def whole_value(value: Any, *, indent: int | None = 2) -> str:
-    """Returns the value as JSON, from which it can be read back, with the codes of characters that cannot be seen."""
+    """Returns the value as JSON that can be parsed back, with invisible characters written as codes."""
     return spelled_out(json.dumps(value, ensure_ascii=False, indent=indent, default=str))
 
 
 def shown_value(value: Any, *, indent: int | None = 2) -> str:
-    """Returns the value as ``whole_value`` writes it.
+    """Returns the value as ``whole_value`` does, but shortens it if it is long.
 
-    Of a long one, every key, and the beginning and end of each text.
+    Every key stays, and the beginning and the end of each text.
     """
     whole = whole_value(value, indent=indent)
     if len(whole) <= _LONGEST:
@@ -44,10 +44,10 @@ def shown_value(value: Any, *, indent: int | None = 2) -> str:
 
 
 def inexact(value: Any, *, deepest: int = DEEPEST) -> Refusal | None:
-    """Returns why a value cannot be stored and sent as it is; None if it can.
+    """Returns why a value cannot be stored and sent unchanged; None if it can.
 
-    A checkpoint holds no integer of more than 64 bits, JSON no infinite number, UTF-8 no half of a character, and no
-    call is nested more than ``deepest`` levels.
+    A checkpoint holds no integer of more than 64 bits, JSON has no infinite number, UTF-8 has no lone surrogate, and a
+    call may be nested at most ``deepest`` levels.
     """
     if deepest < 0:
         return Refusal(f"what is nested more than {DEEPEST} levels deep cannot be sent")
@@ -70,7 +70,7 @@ def inexact(value: Any, *, deepest: int = DEEPEST) -> Refusal | None:
 
 
 def shown_text(text: str) -> str:
-    """Returns a reason or another text with hidden characters written out; a long one is cut, which is said."""
+    """Returns a text with hidden characters written as codes; a long text is shortened, and the result says so."""
     kept = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text):,} characters in all)"
     return "\n".join(map(escaped, kept.split("\n")))
 

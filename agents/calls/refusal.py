@@ -1,4 +1,4 @@
-"""Why a call must not be sent."""
+"""The reason why a call must not be sent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a call must not be sent, in words for a model and a person.
+    """The reason why a call must not be sent, in words for a model and a person.
 
     Whatever examines a call returns a ``Refusal``, or None if the call may be sent.
 

@@ -12,11 +12,11 @@ from callsheet.graphs.errors import CallsheetError
 
 DecisionType = Literal["approve", "edit", "reject", "respond"]
 TOOK_EFFECT = "A person says that this call took effect; what it answered is not known."
-"""The response about a call of unknown outcome if nobody knows its answer."""
+"""The answer of a call of unknown outcome if a person only knows that it took effect."""
 
 
 class AnswerError(CallsheetError, ValueError):
-    """A person's answer is invalid, or does not fit its question."""
+    """Raised if a person's answer is invalid or does not fit its question."""
 
 
 class Action(BaseModel):
@@ -49,18 +49,18 @@ class Decision(BaseModel):
 
     @property
     def args(self) -> dict[str, Any] | None:
-        """The arguments of an ``edit``."""
+        """Returns the new arguments of an ``edit``."""
         return self.edited_action.args if self.edited_action else None
 
 
 def review_request(
     kind: str, name: str, args: Mapping[str, Any], description: str, allowed: Sequence[DecisionType], **more: Any
 ) -> dict[str, Any]:
-    """Returns the payload of an interrupt: LangChain's ``HITLRequest`` with one action, and our fields beside it.
+    """Returns the payload of an interrupt: LangChain's ``HITLRequest`` with one action, and additional fields of ours.
 
-    ``kind`` is ``type``; those of ``more`` that are None are left out. If ``shown`` is one of them, the text of the
-    arguments by ``shown_value``, it follows the description: clients of LangChain's form show that as it is, while
-    ``args`` may lose digits in a client.
+    ``kind`` is the value of ``type``; fields in ``more`` that are None are left out. If ``shown`` is one of them, the
+    text of the arguments by ``shown_value``, it is appended to the description, because clients of LangChain's form
+    show the description unchanged, while they may lose digits of ``args``.
     """
     shown = more.get("shown")
     told = f"{description}\nArguments: {shown}" if shown else description
@@ -75,7 +75,7 @@ def review_request(
 def review_answers(
     name: str, allowed: Sequence[DecisionType], args_schema: Mapping[str, Any] | None = None, *, always: bool = False
 ) -> dict[str, Any]:
-    """Returns JSON Schema of the answers, from which a client can build a form."""
+    """Returns the JSON Schema of the answers, from which a client can build a form."""
     text = {"type": "string"}
     action = {"name": {"const": name}, "args": dict(args_schema or {"type": "object"})}
     edited = {"type": "object", "properties": action, "required": ["name", "args"]}
@@ -100,10 +100,10 @@ def review_answers(
 
 
 def review_several(questions: Sequence[Mapping[str, Any]], **more: Any) -> dict[str, Any]:
-    """Returns the payload of one interrupt about several calls: an action and a decision for each, in LangChain's form.
+    """Returns the payload of one interrupt about several calls, with an action and a decision for each.
 
-    ``questions`` are the payloads of single calls, by ``review_request``. Their own fields are the items of ``calls``,
-    in the same order; those of ``more`` are about all of them, and are left out if they are None.
+    ``questions`` are the payloads of the single calls, by ``review_request``. Their additional fields become the items
+    of ``calls``, in the same order; fields in ``more`` concern all calls and are left out if they are None.
     """
     form = ("type", "action_requests", "review_configs")
     return {
@@ -116,9 +116,9 @@ def review_several(questions: Sequence[Mapping[str, Any]], **more: Any) -> dict[
 
 
 def several_answers(forms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Returns JSON Schema of the answers about several calls.
+    """Returns the JSON Schema of the answers about several calls.
 
-    ``forms`` are those of single calls, by ``review_answers``.
+    ``forms`` are the schemas for the single calls, by ``review_answers``.
     """
     items = [form["properties"]["decisions"]["items"] for form in forms]
     decisions = {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
@@ -126,9 +126,9 @@ def several_answers(forms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def each_call(value: Any) -> list[Any]:
-    """Returns a payload for each call that a question is about, as if it were asked alone; any other payload as it is.
+    """Splits the payload of a question about several calls into one payload per call.
 
-    A payload of LangChain's own middleware about several calls is one of these too.
+    Any other payload is returned as the only item. Payloads of LangChain's own middleware are split too.
     """
     match value:
         case {"action_requests": [_, _, *_] as actions, "review_configs": list() as configs}:
@@ -143,11 +143,11 @@ def each_call(value: Any) -> list[Any]:
 
 
 def flat(value: Any) -> Mapping[str, Any]:
-    """A payload with ``name``, ``args``, ``shown``, ``description`` and ``decisions`` of its action as further fields.
+    """Returns a payload with the fields of its action at the top level: ``name``, ``args``, ``shown`` and others.
 
-    ``shown`` is the text of the arguments for a person, which every surface shows as it is. If the payload is about
-    several calls, ``args`` lists them, and ``decisions`` are those that each of them has. Any other payload is returned
-    as it is, or empty if it is no object.
+    ``shown`` is the text of the arguments for a person. If the payload is about several calls, ``args`` lists them all,
+    and ``decisions`` are those that every call allows. Any other payload is returned unchanged, or empty if it is no
+    object.
     """
     match value:
         case {"action_requests": [Mapping() as action], "review_configs": [{"allowed_decisions": list() as allowed}]}:
@@ -168,7 +168,7 @@ def flat(value: Any) -> Mapping[str, Any]:
 
 
 def decision_on(kind: DecisionType, asked: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Returns the answer to a payload with this decision, on each of its calls; ``args`` are those of an edit."""
+    """Returns the answer that makes this decision on each call of a payload; ``args`` are those of an edit."""
     decisions: list[dict[str, Any]] = []
     for one in each_call(asked):
         own = dict(more)
@@ -181,7 +181,7 @@ def decision_on(kind: DecisionType, asked: Mapping[str, Any], **more: Any) -> di
 
 
 def read_decisions(answer: object, asked: Mapping[str, Any]) -> list[Decision]:
-    """Parses the answer to a payload about several calls: a decision for each in their order, or one for all of them.
+    """Parses the answer about several calls: one decision per call in their order, or one decision for all.
 
     Raises:
         AnswerError: One is invalid, not allowed, or about another call than the one in its place.
@@ -212,7 +212,7 @@ def read_decisions(answer: object, asked: Mapping[str, Any]) -> list[Decision]:
 
 
 def read_decision(answer: object, name: str, allowed: Sequence[DecisionType]) -> Decision:
-    """Parses an answer about the action ``name``: ``{"decisions": [...]}`` with one decision, or that decision alone.
+    """Parses the answer about one action: ``{"decisions": [...]}`` with one decision, or the decision itself.
 
     Raises:
         AnswerError: It is invalid, or not ``allowed``; the message names the valid answers.

@@ -42,7 +42,7 @@ def checkpointer() -> BaseCheckpointSaver[Any] | None:
 
 
 def in_threads(config: RunnableConfig) -> RunnableConfig:
-    """Returns the config for asynchronous code inside a blocking run: the checkpointer is used from threads.
+    """Returns the config for asynchronous code inside a blocking run, in which the checkpointer is used from threads.
 
     ``SqliteSaver`` and ``PostgresSaver`` have no asynchronous methods, and ``AsyncSqliteSaver`` belongs to one loop.
     """
@@ -98,7 +98,7 @@ _SENT_NOTHING = "this run has decided nothing and sent nothing; look at the thre
 
 
 class ConcurrentRunError(CallsheetError, GraphBubbleUp):
-    """Another run works on the same step of the thread. This run ends, and writes nothing to the thread."""
+    """Raised if another run works on the same step of the thread; this run ends and writes nothing to the thread."""
 
 
 _Part = tuple[str, str]
@@ -139,10 +139,10 @@ _LOCK = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The claim of a run, as one of its calls sees it.
+    """The claim of a run on a checkpoint, as used by one of its calls.
 
-    What a run writes to the claimed checkpoint stays when the checkpoints of the run itself are deleted, as a server
-    does that rolls a run back. So a call that was sent is known.
+    What a run writes to the claimed checkpoint stays even if the run's own checkpoints are deleted, as a server does
+    when it rolls a run back. So it remains known that a call was sent.
     """
 
     saver: BaseCheckpointSaver[Any]
@@ -152,20 +152,20 @@ class Claim:
 
     @property
     def sent_before(self) -> bool:
-        """Whether an earlier run has sent this call."""
+        """Returns whether an earlier run has sent this call."""
         return self.part in self.owner.sent
 
     async def note_sent(self) -> None:
-        """Records that the call is sent now."""
+        """Records that the call is being sent."""
         record = {"kind": "sent", "generation": self.owner.generation, "part": [*self.part]}
         await _write(self.saver, self.place, record, f"sent {self.part}")
 
 
 @asynccontextmanager
 async def sole_run(saver: BaseCheckpointSaver[Any] | None, call: str = "") -> AsyncIterator[Claim | None]:
-    """Claims the current checkpoint while a part of the run works on a step, or decides on a call and sends it.
+    """Claims the current checkpoint within the block, in which a run works on a step or decides on a call.
 
-    Without a checkpointer, there is no thread to claim.
+    Without a checkpointer there is no thread, so nothing is claimed.
 
     Raises:
         ConcurrentRunError: Another run has claimed the step, or the thread has moved on without this run.

@@ -1,4 +1,4 @@
-"""Usage of chat models: calls, tokens and seconds, and the price of a model from a file of the user."""
+"""Counts the calls, tokens and seconds of chat models, and computes their cost from a file of prices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FORM = '{"openai:gpt-5-mini": {"input": 0.25, "cached": 0.025, "output": 2}}'
 
 
 class Usage(BaseModel):
-    """What some model calls used; further fields of a report are passed over.
+    """The usage of some model calls; unknown fields of a report are ignored.
 
     Attributes:
         input_tokens: Tokens read by the models, with those that the provider read from its cache.
@@ -35,7 +35,7 @@ class Usage(BaseModel):
 
     @property
     def tokens(self) -> int:
-        """Input and output tokens together."""
+        """Returns the total of input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
@@ -45,7 +45,7 @@ class Usage(BaseModel):
 
 
 def usage_of(messages: Iterable[BaseMessage], seconds: float = 0.0) -> Usage:
-    """Returns the usage of these messages, which took this many seconds; messages of users and tools use nothing.
+    """Returns the usage of these messages, with ``seconds`` as their duration; messages of users and tools use nothing.
 
     A message without usage data counts as a call with 0 tokens.
     """
@@ -65,7 +65,7 @@ def usage_of(messages: Iterable[BaseMessage], seconds: float = 0.0) -> Usage:
 
 
 def with_usage_of(message: AIMessage, discarded: AIMessage) -> AIMessage:
-    """Returns the message with the usage of a discarded one added."""
+    """Returns the message with the usage of a discarded message added to its own."""
     calls = sum(one.response_metadata.get(_CALLS, 1) for one in (message, discarded))
     return message.model_copy(
         update={
@@ -76,7 +76,7 @@ def with_usage_of(message: AIMessage, discarded: AIMessage) -> AIMessage:
 
 
 class Price(BaseModel):
-    """The price of a model, per million tokens; ``cached`` is by default that of ``input``."""
+    """The price of a model per million tokens; ``cached`` is by default the same as ``input``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -85,14 +85,14 @@ class Price(BaseModel):
     output: float = Field(ge=0)
 
     def of(self, usage: Usage) -> float:
-        """Returns what some model calls cost, in the currency of the price."""
+        """Returns the cost of this usage, in the currency of the price."""
         cached = self.input if self.cached is None else self.cached
         fresh = usage.input_tokens - usage.cached_tokens
         return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / _MILLION
 
 
 def price_of(model: str, path: Path | None) -> Price | None:
-    """Returns the price of a model in a file of prices; None without a file; ``SettingsError``: the file has none."""
+    """Returns the price of a model from a file; None without a file; a ``SettingsError`` if it is not in the file."""
     if path is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""The outcome of a tool call, and the conversion of an MCP server's raw answer."""
+"""The outcome of a tool call, made from the raw answer of an MCP server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Effect = Literal["none", "reported", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class StoredContent:
-    """A part of a result that is stored as a file: an image, a sound, a text that was too long."""
+    """A part of a result that is stored as a file: an image, a sound, or a text that was too long."""
 
     path: str
     media: str
@@ -57,7 +57,7 @@ Keep = Callable[[bytes, str], StoredContent | None]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one call; a failure is data, never an exception.
+    """The outcome of one call; a failure is stored as data and is never raised.
 
     Attributes:
         text: The answer as text, with a short note for each image or other medium.
@@ -78,9 +78,9 @@ class Outcome:
 
 
 class Fault(Exception):  # noqa: N818 (it becomes data, not an error)
-    """A failed exchange with a tool; becomes an ``Outcome`` before it leaves this package.
+    """Raised if an exchange with a tool fails; it becomes an ``Outcome`` before it leaves this package.
 
-    ``wait`` are the seconds after which a server that is busy wants to be asked again, if it says so.
+    ``wait`` is the time in seconds after which a busy server asks for a retry, if it says so.
     """
 
     def __init__(self, kind: Kind, message: str, *, effect: Effect = "unknown", wait: float | None = None) -> None:
@@ -91,18 +91,18 @@ class Fault(Exception):  # noqa: N818 (it becomes data, not an error)
 
 
 def failed_outcome(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = "none") -> Outcome:
-    """Returns the outcome of a failed call, with agent and tool in its error."""
+    """Makes the outcome of a failed call; its error names agent and tool."""
     return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {visible(message)}", kind=kind, effect=effect)
 
 
 def answer_to(call: ToolCall, text: str, artifact: dict[str, Any] | None = None, *, error: bool = False) -> ToolMessage:
-    """Returns the message that answers a model's call."""
+    """Makes the message that answers a model's call."""
     status: Literal["error", "success"] = "error" if error else "success"
     return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status=status, artifact=artifact)
 
 
 def artifact_of(answer: object) -> dict[str, Any]:
-    """Returns what a tool's message holds beside its text; empty for other answers."""
+    """Returns the artifact of a tool's message; empty for other answers."""
     return answer.artifact if isinstance(answer, ToolMessage) and isinstance(answer.artifact, dict) else {}
 
 
@@ -152,7 +152,7 @@ def _texts_in(content: object) -> list[str]:
 
 
 def readings(texts: Sequence[str], blocks: object = None) -> list[Any]:
-    """What an answer may be as data: each of its texts, as text and as JSON, all of them as a list, its blocks."""
+    """Returns all interpretations of an answer as data: its texts, as they are and as JSON, and its blocks."""
     said: list[Any] = [*blocks, blocks] if isinstance(blocks, list) and blocks else []
     if texts:
         parsed = [_parsed(text) for text in texts]
@@ -161,7 +161,10 @@ def readings(texts: Sequence[str], blocks: object = None) -> list[Any]:
 
 
 def with_data(text: str, data: Any, limits: Limits, *, told: Sequence[Any]) -> str:
-    """The text of a result, followed by its data as JSON unless they are one of the ``readings`` of what it told."""
+    """Appends data as JSON to the text of a result, unless the text says the same already.
+
+    ``told`` are the ``readings`` of the text.
+    """
     written = "" if data is None else json.dumps(data, ensure_ascii=False)
     if not written or (told and (len(written) > limits.output or _is_told(told, data))):
         return text
@@ -169,7 +172,7 @@ def with_data(text: str, data: Any, limits: Limits, *, told: Sequence[Any]) -> s
 
 
 def data_beside(text: str, structured: Any) -> Any:
-    """Returns the structured result that follows other text in the text of a result; None if none does."""
+    """Returns the structured result that follows other text in a result; None if there is none."""
     return structured if text.endswith(f"\n{json.dumps(structured, ensure_ascii=False)}") else None
 
 
@@ -207,7 +210,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def cap_texts(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Outcome:
-    """Returns the outcome with its texts cut to ``limits.output`` characters; the full texts are stored as files."""
+    """Cuts the texts of an outcome to ``limits.output`` characters; the full texts are stored as files."""
     most = limits.output
     files = [*outcome.media]
 
@@ -235,7 +238,7 @@ def cap_texts(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Out
 
 
 def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[StoredContent, ...]]:
-    """Content blocks as text, with their media as files."""
+    """Converts content blocks to text; their media are stored as files."""
     media = Media(keep)
     return media.text_of(content), tuple(media.stored)
 
@@ -245,7 +248,7 @@ _SHORTEST = 16
 
 
 class Media:
-    """The media of one result: each is stored as a file, and a note stands in its place, wherever it is repeated.
+    """Stores the media of one result as files, and puts a note in place of each, wherever it occurs.
 
     Attributes:
         stored: The files.
@@ -258,12 +261,12 @@ class Media:
         self._short: dict[tuple[str, str], str] = {}
 
     def text_of(self, content: object) -> str:
-        """Content blocks as text: texts unchanged, anything else as a note."""
+        """Converts content blocks to text: texts stay unchanged, anything else becomes a note."""
         blocks = content if isinstance(content, list) else [] if content is None else [content]
         return "\n".join([self._text_of_block(block) for block in blocks])
 
     def noted(self, value: Any) -> Any:
-        """A value with notes in place of media: those that blocks have shown, and those in the form of a block."""
+        """Returns a value with notes in place of media."""
         self._find(value)  # all of them first: a field may repeat what a later one says is a medium
         longest_first = sorted(self._notes, key=len, reverse=True)  # one may be a part of another
         return self._replaced(value, longest_first)
@@ -346,9 +349,10 @@ _TEXTS = {"text/plain": ".txt", "application/json": ".json"}
 
 
 class KeptResults:
-    """One folder per run, with files that only the user can read, removed after seven days without a new one.
+    """Stores results of runs in files that only the user can read, in one folder per run.
 
-    The folder of all is by default ``results`` in ``CALLSHEET_HOME``, otherwise in the user's cache.
+    A folder is removed after seven days without a new file. All folders are by default in ``results`` in
+    ``CALLSHEET_HOME``, otherwise in the user's cache.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -366,7 +370,7 @@ class KeptResults:
         return keep
 
     def read(self, path: str) -> bytes | None:
-        """Returns the content of a file that was stored here; None for any other path, and for a file that is gone."""
+        """Returns the content of a file that was stored here; None for any other path, and for a deleted file."""
         base = self._folder or cache_folder() / "results"
         file = Path(path)
         try:

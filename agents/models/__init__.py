@@ -1,1 +1,1 @@
-"""Chat models: construction by name, prompts, and normalised output."""
+"""Makes chat models by their names, has the prompts, and normalises what models answer."""

@@ -1,4 +1,4 @@
-"""Chat models by name, and what they answer: calls with ids and without secrets."""
+"""Makes chat models by their names, and normalises their answers: calls get ids, and secrets are masked."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SECONDS: ContextVar[float] = ContextVar("callsheet_model_seconds", default=600.
 
 
 class ModelError(CallsheetError):
-    """Says why a chat model gave no usable answer; ``usage`` is the cost of the answers that could not be used."""
+    """Raised if a chat model gives no usable answer; ``usage`` is the cost of the answers that could not be used."""
 
     usage: Usage = Usage()
 
@@ -77,7 +77,7 @@ def chat_model(name: str, *, max_tokens: int | None = None) -> BaseChatModel:
 
 
 def check_model(model: object, name: str = "model") -> None:
-    """Raises a SettingsError for what is no chat model, name of one, or None; such as ``model.with_retry()``."""
+    """Raises a ``SettingsError`` unless a value is a chat model, the name of one, or None."""
     if not isinstance(model, str | BaseChatModel | None):
         raise SettingsError(
             f"{name} must be a chat model or its name (provider:model), not {type(model).__name__}: give the model "
@@ -86,12 +86,12 @@ def check_model(model: object, name: str = "model") -> None:
 
 
 def limit_model_calls(seconds: float) -> None:
-    """Sets the timeout of model calls for the current task and for what it starts."""
+    """Sets the timeout of model calls for the current task and the tasks that it starts."""
     _SECONDS.set(seconds)
 
 
 async def model_answer(call: Awaitable[T]) -> T:
-    """Awaits a model's answer, at most as long as ``limit_model_calls`` says; raises every error as a ModelError."""
+    """Awaits the answer of a model within the limit of ``limit_model_calls``; any error becomes a ``ModelError``."""
     seconds = _SECONDS.get()
     limit = asyncio.timeout(seconds)
     try:
@@ -107,17 +107,17 @@ async def model_answer(call: Awaitable[T]) -> T:
 
 
 def is_rejected(error: BaseException | None) -> bool:
-    """Returns whether a provider has rejected the form of a request, so that another form may be answered."""
+    """Returns whether a provider has rejected the form of a request, so that another form may succeed."""
     return getattr(error, "status_code", None) in _REJECTED
 
 
 QUIET: RunnableConfig = {"tags": [TAG_NOSTREAM]}
-"""For calls whose tokens must not be streamed: a chat would show them as if they were said to the user."""
+"""The config of model calls whose tokens must not be streamed, because a chat would show them to the user."""
 _TEXTS = ("content", "additional_kwargs", "response_metadata")
 
 
 def without_streaming(model: BaseChatModel, tools: Mapping[str, BoundTool]) -> BaseChatModel:
-    """Returns the model, without token streaming if a tool takes secrets, which would show in the stream."""
+    """Returns the model; without token streaming if a tool takes secrets, because the stream would show them."""
     if not any(has_secrets(tool.form.plain) for tool in tools.values()):
         return model
     return model.model_copy(update={"tags": [*(model.tags or ()), TAG_NOSTREAM]})
@@ -131,11 +131,11 @@ def normalize(
     broken: Collection[str] | None = None,
     before: Sequence[BaseMessage] = (),
 ) -> ModelResponse[Any]:
-    """Prepares a response for the state: calls get ids, the tools' own names of arguments, and masked secrets.
+    """Prepares a response for the state: calls get ids and the tools' own argument names, and secrets are masked.
 
-    A call whose arguments are no JSON becomes a call like any other, which ``broken_call`` answers. So does the last
-    call of a reply that was cut. Some providers number the calls of each reply anew: an id that is in the conversation
-    ``before`` is replaced, since two results with one id could not be distinguished.
+    A call whose arguments are not valid JSON becomes a normal call, which ``broken_call`` answers; so does the last
+    call of a reply that was cut off. Some providers number the calls of each reply anew, so an id that is already in
+    the conversation ``before`` is replaced, because two results with one id could not be distinguished.
 
     Args:
         response: The model's response.
@@ -171,7 +171,7 @@ def _new_id() -> str:
 
 
 BROKEN = "callsheet_broken_calls"
-"""Key in a message's ``additional_kwargs``: id of a call -> why its arguments cannot be read."""
+"""Key in a message's ``additional_kwargs`` that maps the id of a call to why its arguments cannot be parsed."""
 _QUOTED = 200
 _CUT = "your reply was cut at its token limit in this call, so it was not made: be shorter, or make it alone"
 _LIMITS = frozenset({"length", "max_tokens", "max_output_tokens", "model_length", "model_context_window_exceeded"})
@@ -247,7 +247,7 @@ def _unreadable(call: InvalidToolCall, tools: Mapping[str, BoundTool]) -> str:
 
 
 def cut_reason(message: BaseMessage) -> str:
-    """Returns the provider's finish reason of a reply that ended at a token limit; empty for any other reply."""
+    """Returns the provider's finish reason if a reply ended at a token limit; otherwise empty."""
     metadata = message.response_metadata
     fields = {**metadata, **(metadata.get("incomplete_details") or {})}
     for name in _REASONS:
@@ -258,7 +258,7 @@ def cut_reason(message: BaseMessage) -> str:
 
 
 def broken_call(call: ToolCall, messages: Sequence[BaseMessage]) -> str | None:
-    """Returns why the arguments of a call cannot be read; None if they can."""
+    """Returns why the arguments of a call cannot be parsed; None if they can."""
     for message in reversed(messages):
         if isinstance(message, AIMessage):
             problem: str | None = message.additional_kwargs.get(BROKEN, {}).get(call["id"])

@@ -1,4 +1,4 @@
-"""A chat model's answer as an object of a type: by a tool call, by a JSON schema, or as JSON in its text."""
+"""Asks a chat model for an object of a type: by a tool call, by a JSON schema, or as JSON in its text."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ async def ask_for_object(
 ) -> tuple[S, Usage]:
     """Asks a model for an object of this type; returns the object and the cost of all replies.
 
-    The forms (tool call, JSON schema, JSON in text) are tried in turn until the model answers in one, which is tried
-    first next time. A form that the provider has refused is not tried again. The name of the type names the tool, or
-    the schema. An object that stands in the text, also in a Markdown fence, is read in each form.
+    The forms (tool call, JSON schema, JSON in text) are tried in turn until the model answers in one; that form is
+    tried first the next time. A form that the provider has refused is not tried again. The name of the type is the name
+    of the tool or of the schema. An object in the text of a reply is accepted in each form, also in a Markdown fence.
 
     Args:
         model: The model.

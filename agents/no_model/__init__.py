@@ -1,1 +1,1 @@
-"""Plans, work and answers where there is no model: fill a form, read, ask."""
+"""Plans, works and answers without a model: it fills a form, reads, and asks."""

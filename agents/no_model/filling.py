@@ -1,4 +1,4 @@
-"""Fills the parameters of a tool with the values that stand in a step, and says which words were not used."""
+"""Fills the parameters of a tool with values from the text of a step, and reports the words that were not used."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _LONGEST = 4  # words of a unit or a place
 
 @dataclass(frozen=True, slots=True)
 class StepReading:
-    """A step with the tool for it, and what the step gives to it.
+    """The interpretation of a step: the tool for it, and the values that the step gives to the tool.
 
     Attributes:
         tool: The tool; without one that fits, the nearest.
@@ -67,29 +67,29 @@ class StepReading:
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """The words of the step that went nowhere, in text order."""
+        """Returns the words of the step that were not used, in text order."""
         return tuple(self.text[start:end] for start, end in self.places)
 
     @property
     def complete(self) -> bool:
-        """Whether the tool is clear, nothing is missing and nothing is left over."""
+        """Returns whether the tool is clear, no value is missing, and no word is left over."""
         return not (self.missing or self.unused or self.others)
 
     @property
     def understood(self) -> bool:
-        """Whether a word names the tool, and nothing is left over; values may be missing."""
+        """Returns whether a word names the tool and no word is left over; values may be missing."""
         return self.named and not (self.unused or self.others)
 
     @property
     def certain(self) -> bool:
-        """Whether it is complete by values and names, not as a question, which any words are."""
+        """Returns whether the step is complete by values and names; a question as argument is never certain."""
         return self.complete and not self.question
 
 
 def read_step(
     text: str, tools: Sequence[str], registry: ToolRegistry, results: Sequence[StepResult] = ()
 ) -> StepReading | None:
-    """Returns the reading of a step with the best of its tools, whose ids come best first; None without tools."""
+    """Interprets a step with the best of these tools, whose ids come best first; None without tools."""
     known = [registry.catalog.tool(tool_id) for tool_id in tools if tool_id in registry.catalog.tools]
     harmless = {tool.id: registry.assurance(tool.id).harm == "none" for tool in known}
     owners = registry.catalog.agent
@@ -126,7 +126,7 @@ def _best_complete(complete: Sequence[StepReading]) -> StepReading | None:
 def fill(
     tool: Tool, agent: Agent, text: str, results: Sequence[StepResult] = (), *, harmless: bool = False
 ) -> StepReading:
-    """Fills the parameters of a tool; a value that fits two free parameters fills none."""
+    """Fills the parameters of a tool; a value that fits two free parameters fills neither."""
     values = _values_of(tool, text, results)
     taken = _assignment(tool, text, values, harmless=harmless)
     args = {name: value.value for name, value in taken.items()}
@@ -347,7 +347,7 @@ def _content(text: str, covered: Sequence[StepValue], *, harmless: bool) -> Iter
 
 
 def spread(tool: Tool, text: str) -> list[str]:
-    """The text once for each of several values of one kind that stand side by side: "Convert 3, 5 and 8 miles"."""
+    """Repeats the text for each of several values of one kind that stand side by side: "Convert 3, 5 and 8 miles"."""
     found = values_in(text)
     found = sorted([*found, *_choices(text, found, tool.parameters)], key=lambda value: value.start)
     between = {b: " ".join(text[a.end : b.start].replace(",", " ,").split()) for a, b in pairwise(found)}
@@ -361,7 +361,7 @@ def spread(tool: Tool, text: str) -> list[str]:
 def unanswered_words(reading: StepReading, answer: str) -> tuple[str, ...]:
     """Returns the words of a question that its answer does not contain.
 
-    A word for a kind of value may be such a value.
+    A word that names a kind of value is answered by a value of that kind.
     """
     said = set(tokens(answer))
     kinds = {kind for value in values_in(answer) for kind in value.kinds}

@@ -1,4 +1,4 @@
-"""Values that a text gives to parameters by their names: ``name=value``, ``name: value``, ``name value``."""
+"""Reads values that a text gives to parameters by their names: ``name=value``, ``name: value``, ``name value``."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class _Mention:
 
 
 def named_values(tool: Tool, text: str, values: Sequence[StepValue], *, harmless: bool) -> dict[str, StepValue]:
-    """Returns the values that a text gives to parameters of a tool by name, each with the place of name and value.
+    """Returns the values that a text gives to parameters of a tool by name, each with its position in the text.
 
     A value is a typed value, a text in quotation marks, or a word; after a colon or an equals sign also a list or an
-    object in JSON. A plain word without a sign counts only for a tool that is known to be harmless, because "delete
-    the title only" names no title. A parameter that is named twice gets nothing. ``values`` are the typed values of
-    the text.
+    object in JSON. A plain word without such a sign counts only for a tool that is known to be harmless, because
+    "delete the title only" names no title. A parameter that is named twice gets no value. ``values`` are the typed
+    values of the text.
     """
     found: dict[str, StepValue] = {}
     repeated: set[str] = set()
@@ -68,9 +68,9 @@ def named_values(tool: Tool, text: str, values: Sequence[StepValue], *, harmless
 
 
 def texts_by_name(tool: Tool, text: str, values: Sequence[StepValue]) -> dict[str, str]:
-    """Returns what stands between the names that have a sign, as in ``title: Groceries, text: buy milk``.
+    """Returns the texts between names that are followed by a sign, as in ``title: Groceries, text: buy milk``.
 
-    Nobody knows where such a text ends, so it is only proposed to a person.
+    It is uncertain where such a text ends, so it is only proposed to a person.
     """
     mentions = [mention for mention in _mentions(tool, text, values) if mention.signed]
     pieces: dict[str, str] = {}
@@ -154,7 +154,7 @@ def _forms(parameter: Parameter, said: str, value: StepValue | None) -> Iterator
 
 
 def is_count(value: StepValue, text: str) -> bool:
-    """Returns whether a number stands before a word, which it counts: "5 notes"."""
+    """Returns whether a value is a number before a word that it counts: "5 notes"."""
     after = _NEXT.match(text, value.end)
     return Kind.NUMBER in value.kinds and after is not None and bool(tokens(after[1]))
 

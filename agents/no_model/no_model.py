@@ -1,4 +1,4 @@
-"""What plans, works and answers where there is no model."""
+"""Plans, works and answers without a model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TURNS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class NoModel:
-    """Stands where a model would: it makes harmless calls whose values all stand in the step, and no others.
+    """Replaces a model: it makes harmless calls whose values all stand in the step, and no other calls.
 
     Attributes:
         present: Whether a person can confirm calls.
@@ -52,7 +52,7 @@ class NoModel:
     prose = False
 
     async def plan(self, task: PlanTask) -> Plan:
-        """Splits a request into steps, in its own words.
+        """Splits a request into steps; their texts are the words of the request.
 
         Raises:
             PlanError: It has too many steps, or one that is not understood beside one that changes something.
@@ -60,7 +60,7 @@ class NoModel:
         return await asyncio.to_thread(_plan, task, works=self.works)
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
-        """Calls the tool that all of the step goes into, if there is one."""
+        """Calls the tool that uses all words of the step, if there is one."""
         supervision = equipment.supervision
         if supervision is None:
             raise SettingsError("without supervision nothing is known about the tools, and none is called")
@@ -89,7 +89,7 @@ class NoModel:
         return done.model_copy(update={"usage": Usage()})
 
     async def answer(self, task: AnswerTask) -> AIMessage:
-        """Returns the results of the steps, and what was not done and why."""
+        """Returns the results of the steps, and names what was not done and why."""
         return AIMessage(list_results(task.request, task.results), name=NAME)
 
 

@@ -1,4 +1,4 @@
-"""What a parameter takes, by its schema and its name, and whether a value fits it."""
+"""Determines which kind of value a parameter takes, by its schema and its name, and whether a value fits it."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NAMED = (
     (Kind.DATE, frozenset({"date"})),
     (Kind.CLOCK, frozenset({"time"})),
 )
-"""Words in the name of a string parameter that say what it takes; a text if there is none of them."""
+"""The words in the name of a string parameter that indicate its kind; without any of them, it takes a text."""
 _FORMATS = {"uri": Kind.URL, "email": Kind.EMAIL, "date": Kind.DATE, "time": Kind.CLOCK}
 _SIDES = (frozenset({"from", "source", "src"}), frozenset({"to", "target", "dest", "destination"}))
 """Words in the names of two parameters of a conversion: what is given, and what is wanted."""
 
 
 def value_kind(parameter: Parameter) -> Kind | None:
-    """Returns what a parameter takes; None for lists, objects and flags, which are filled by name only."""
+    """Returns the kind of value that a parameter takes; None for lists, objects and flags, which need a name."""
     types = set(parameter.type.split("|")) - {"null", "any"}
     if any(isinstance(choice, str) for choice in parameter.enum):
         return Kind.CHOICE
@@ -40,7 +40,7 @@ def value_kind(parameter: Parameter) -> Kind | None:
 
 
 def side_of(name: str) -> int:
-    """0 for a parameter of what is given, 1 for one of what is wanted, -1 for others."""
+    """Returns 0 for a parameter of the given quantity, 1 for one of the wanted quantity, and -1 for any other."""
     words = set(split_name(name).split())
     return next((side for side, names in enumerate(_SIDES) if words & names), -1)
 

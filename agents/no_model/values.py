@@ -1,4 +1,4 @@
-"""Typed values that stand in a text: numbers, times, dates, quotations, paths, addresses, identifiers, results."""
+"""Finds typed values in a text: numbers, times, dates, quotations, paths, addresses, identifiers, results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from callsheet.graphs.text.words import tokens
 
 
 class Kind(StrEnum):
-    """What a value is, and what a parameter takes."""
+    """The kind of a value, and of what a parameter takes."""
 
     NUMBER = "number"
     CHOICE = "choice"
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepValue:
-    """A value from ``start`` to ``end`` of a text, in the form for a tool, and what it may be."""
+    """A value between ``start`` and ``end`` of a text, in the form for a tool, with its possible kinds."""
 
     kinds: frozenset[Kind]
     value: Any
@@ -143,7 +143,7 @@ def _time(said: str, forms: Sequence[str], part: slice) -> str:
 
 
 def in_words(output: str) -> str:
-    """Returns a tool's output: a text as it is, JSON as its fields and values."""
+    """Formats the output of a tool for people: text stays unchanged, JSON becomes fields and values."""
     try:
         value = json.loads(output)
     except (ValueError, RecursionError):
@@ -152,7 +152,7 @@ def in_words(output: str) -> str:
 
 
 def text_of_results(results: Sequence[StepResult]) -> str:
-    """Returns the text to write: a single result, or a line for each of several."""
+    """Returns the text of results to write to a file: of one result, or one line for each of several."""
     if len(results) == 1:
         return results[0].result
     return "\n".join(f"{result.text.strip()}: {result.result}" for result in results)
@@ -185,7 +185,10 @@ _REGIONS = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/"
 
 
 def unit_in(said: str, choices: Sequence[str]) -> str | None:
-    """Returns the only one of a tool's units that a name means: by its words, else by pint's unit, else by its size."""
+    """Returns the only unit of a tool that a name means; None if there is none or more than one.
+
+    Units are compared by their words, otherwise by the units of pint or by their size.
+    """
     words = tokens(said)
     named = [choice for choice in choices if words and tokens(choice) == words]
     if named:

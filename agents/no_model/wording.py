@@ -1,4 +1,4 @@
-"""What the mode without a model says: which requests work, and how a request that is refused would work."""
+"""The messages of the mode without a model: requests that work, and a working wording for a refused request."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _ABOUT = (
 )
 
 Find = Callable[[str], Sequence[str]]
-"""The ids of the tools for a text, best first."""
+"""A function that returns the ids of the tools for a text, best first."""
 
 
 def example(tool: Tool, registry: ToolRegistry, find: Find, texts: Mapping[str, str] | None = None) -> str:
-    """Returns a request that is read as a call of a tool among those of ``find``.
+    """Returns a request that is understood as a call of this tool among the tools of ``find``.
 
-    Values that stand in ``texts``, by parameter, are written so; other required parameters get values of ours. The
-    names of the parameters are left out if the request means the same without them. Empty if no wording works.
+    Values in ``texts``, by parameter, are used; other required parameters get example values. Names of parameters are
+    left out if the request means the same without them. Empty if no wording works.
     """
     given = texts or {}
     written: dict[str, str] = {}
@@ -93,7 +93,7 @@ def _value(parameter: Parameter) -> str:
 
 
 def examples(catalog: Catalog, registry: ToolRegistry, find: Find) -> list[str]:
-    """Requests that work, of different agents: of harmless tools for which any value of the right form does.
+    """Returns requests that work, for harmless tools of different agents for which any value of the right form does.
 
     ``find`` searches the whole catalog.
     """
@@ -110,7 +110,7 @@ def examples(catalog: Catalog, registry: ToolRegistry, find: Find) -> list[str]:
 
 
 def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
-    """Returns the agents, and requests that work."""
+    """Returns a text that names the agents and some requests that work."""
     lines = ["The agents are:"]
     for agent in catalog.agents[:_AGENTS]:
         about = agent.description or ", ".join(split_name(tool.name) for tool in agent.tools[:_EXAMPLES])
@@ -123,7 +123,7 @@ def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
 
 
 def refusal(reading: StepReading, registry: ToolRegistry, find: Find) -> str:
-    """Returns why the tool of a step is not called, and the step in a wording that works."""
+    """Returns why the tool of a step is not called, with a wording of the step that works."""
     tool = reading.tool
     why = []
     if reading.unused:
@@ -151,7 +151,7 @@ def _if_harmless(reading: StepReading, registry: ToolRegistry) -> str:
 
 
 def quoted(words: Sequence[str]) -> str:
-    """Returns words in quotation marks, with commas between them."""
+    """Returns words in quotation marks, separated by commas."""
     return ", ".join(f'"{word}"' for word in words)
 
 

@@ -1,1 +1,1 @@
-"""Plans: their types, and a planner that works with a model."""
+"""Makes and revises plans with a model, and divides their steps among workers."""

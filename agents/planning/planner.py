@@ -1,4 +1,4 @@
-"""Makes a plan for a request; and the object that plans, works and answers."""
+"""Makes a plan for a request; defines the object that plans, works and answers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ T = TypeVar("T")
 
 
 class TooManyStepsError(PlanError):
-    """A request needs more steps than a plan may have."""
+    """Raised if a request needs more steps than a plan may have."""
 
 
 async def decompose(
@@ -110,12 +110,12 @@ async def decompose(
     max_steps: int = 12,
     lookup: Sequence[BaseTool] = (),
 ) -> Plan:
-    """Lets a model plan a request: the things to be done, each with the names of the tools that it takes.
+    """Asks a model for a plan of a request: the things to be done, each with the names of the tools for it.
 
     The model may repair an invalid plan once; a name that no tool has makes a plan invalid too. After that, unknown
-    names stay in the plan, for its worker to see; any other invalid plan becomes one step, and the plan's note says
-    why. A request that needs too many steps does not become one step, which would do only a part of it. In place of
-    steps, a model may answer directly, ask the user a question, or say that it cannot.
+    names stay in the plan, where its worker sees them; any other invalid plan becomes one step, and the plan's note
+    says why. A request that needs too many steps does not become one step, which would do only a part of it. In place
+    of steps, a model may answer directly, ask the user a question, or say that it cannot do the request.
 
     Args:
         request: The user's message as it stands.
@@ -162,7 +162,7 @@ async def decompose(
 
 
 def name_problems(named: NamedTools, catalog: Catalog) -> str:
-    """Returns what is wrong with the names in a plan, with the names that may be meant; empty if nothing is."""
+    """Returns what is wrong with the names in a plan, and which names may be meant; empty if all are right."""
     wrong = [f"{agent} is an agent: name its tools ({_tools_of(catalog, agent)})" for agent in named.agents]
     for name, near in named.unknown.items():
         hint = f" (did you mean {' or '.join(near)}?)" if near else ""
@@ -189,9 +189,9 @@ async def read_draft(
     read: Callable[[S], T],
     lookup: Sequence[BaseTool] = (),
 ) -> tuple[T | None, CallsheetError | None, Usage]:
-    """Asks for a draft, and once more after a PlanError of ``read``.
+    """Asks a model for a draft and parses it by ``read``; after a ``PlanError``, asks once more.
 
-    Returns what ``read`` made of the draft or None, the last error, and the cost.
+    Returns the parsed draft or None, the last error, and the cost.
     """
     messages: list[AnyMessage] = [SystemMessage(prompt), HumanMessage(message)]
     spent = Usage()
@@ -213,7 +213,7 @@ async def read_draft(
 def single(
     request: str, note: str = "", *, mode: Mode = "auto", tools: Sequence[str] = (), usage: Usage | None = None
 ) -> Plan:
-    """Makes a plan of one step, the request itself."""
+    """Makes a plan of one step, whose text is the request itself."""
     step = Step(id="1", text=request.strip(), tools=tuple(tools))
     return Plan(steps=(step,), note=note, mode=mode, usage=usage or Usage())
 
@@ -221,9 +221,9 @@ def single(
 def drafted_step(
     draft: PlannedStep, catalog: Catalog, request: str, earlier: Collection[str] = (), known: Collection[str] = ()
 ) -> Step:
-    """Makes a step of a model's draft, with the ids of its tools, and with dependencies on earlier requests separated.
+    """Makes a step from a model's draft: it resolves the ids of tools, and separates references to earlier requests.
 
-    Names that are unknown stay as they are. A step without a text is the request.
+    Unknown names stay as they are. A step without a text gets the text of the request.
     """
     needs = dict.fromkeys(draft.depends_on)
     waits = [name for name in needs if name and name not in earlier]
@@ -244,7 +244,7 @@ def drafted_step(
 
 
 def check_number(steps: int, most: int) -> None:
-    """Raises a TooManyStepsError if a plan has more than ``most`` steps."""
+    """Raises a ``TooManyStepsError`` if a plan has more than ``most`` steps."""
     if steps > most:
         raise TooManyStepsError(
             f"the request needs {steps} steps, at most {most} are allowed: ask for less at once, or raise max_steps"
@@ -292,11 +292,11 @@ class AnswerTask:
 
 
 class Reasoner(Protocol):
-    """Plans a request, works on its steps and answers from their results."""
+    """The protocol of what plans a request, works on its steps, and answers from their results."""
 
     @property
     def prose(self) -> bool:
-        """Whether its results are written for people, so that the result of a single step is the answer."""
+        """Returns whether results are texts for people, so that the result of a single step is the answer."""
         ...
 
     async def plan(self, task: PlanTask) -> Plan:
@@ -304,7 +304,7 @@ class Reasoner(Protocol):
         ...
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
-        """Does a step; raises a ModelError if there is no result, a ConcurrentRunError if another run does it."""
+        """Does a step; raises a ModelError if there is no result, a ConcurrentRunError if another run does the step."""
         ...
 
     async def answer(self, task: AnswerTask) -> AIMessage:
@@ -314,13 +314,13 @@ class Reasoner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ModelReasoner:
-    """A chat model that plans, works and answers."""
+    """Plans, works and answers with a chat model."""
 
     model: BaseChatModel
     prose = True
 
     async def plan(self, task: PlanTask) -> Plan:
-        """Lets the model plan; makes one step if the settings say so, or the catalog is one small agent.
+        """Asks the model for a plan; makes one step if the settings say so, or if the catalog is one small agent.
 
         Such a step uses the results of the last request, since no plan says which ones it needs.
         """
@@ -341,11 +341,11 @@ class ModelReasoner:
         )
 
     async def work(self, brief: Brief, equipment: Equipment, app: Runnable[Any, Any]) -> StepResult:
-        """Does the step in the loop of the worker."""
+        """Does the step with the worker."""
         return await carry_out(brief, replace(equipment, model=self.model), app)
 
     async def answer(self, task: AnswerTask) -> AIMessage:
-        """Lets the model answer, with a line for each step that was not done."""
+        """Asks the model for the answer, and adds a line for each step that was not done."""
         return await synthesize(
             task.request, task.results, self.model, prompt=task.prompt, conversation=task.conversation
         )

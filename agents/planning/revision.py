@@ -39,7 +39,7 @@ from callsheet.graphs.errors import PlanError
 
 
 class Revision(BaseModel):
-    """A change of a plan after a number of waves; its steps by their ids.
+    """The changes that a revision made to a plan after a number of waves; steps are named by their ids.
 
     Attributes:
         changed: Steps with a new text or new dependencies, or replaced by one step per item.
@@ -59,7 +59,7 @@ class Revision(BaseModel):
 
     @property
     def changes(self) -> bool:
-        """Whether it changed anything."""
+        """Returns whether the revision changed anything."""
         return bool(self.added or self.changed or self.dropped)
 
 
@@ -74,7 +74,7 @@ def revise_plan(
     max_steps: int = 12,
     earlier: Collection[str] = (),
 ) -> tuple[Plan, Revision]:
-    """Applies a model's draft of a revision; returns the plan after it, and what changed.
+    """Applies a model's draft of a revision; returns the new plan and the changes.
 
     A step that is done does not change: a new step with its id gets another id. A failed step may get a new text, or be
     replaced: dropped together with new steps. A failed step that is only dropped stays, so that its failure is
@@ -217,7 +217,7 @@ NO_ITEMS = "There are no items."
 
 
 def item_text(text: str, item: object) -> str:
-    """Returns a step's text with an item in place of ``{item}``, or else at the end."""
+    """Returns the text of a step with an item in place of ``{item}``, or appended if there is no such place."""
     label = _label(item)
     return text.replace(_PLACE, label) if _PLACE in text else f"{text}: {label}"
 
@@ -326,7 +326,7 @@ def expand_items(plan: Plan, step: Step, items: Sequence[object], *, wave: int) 
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """What came of a request for a revision: the plan after it, and what was changed or why nothing was."""
+    """The result of a request for a revision: the new plan, with what was changed or why nothing was."""
 
     plan: Plan
     revision: Revision
@@ -335,7 +335,7 @@ class Revised:
 
 
 def reason_to_revise(plan: Plan, results: Mapping[str, StepResult], wave: Collection[str]) -> str | None:
-    """Returns why a model should revise a plan after these steps: a worker says so, or the plan is open; else None."""
+    """Returns why a model should revise a plan after these steps: a worker asks for it, or the plan is open."""
     requests = [name for name in wave if name in results and results[name].replan]
     if requests:
         return f"the worker of step {', '.join(requests)} asks for another plan"

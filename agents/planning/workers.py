@@ -1,4 +1,4 @@
-"""Divides the steps that can be done next among workers: one, unless a context is the limit."""
+"""Divides the steps that can be done next among workers: one worker, unless their tools exceed its context."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def next_workers(
 ) -> list[tuple[Step, ...]]:
     """Divides the next steps among workers; returns each worker's steps in the order of the plan.
 
-    One worker does all steps that are not marked ``apart``, not done once per item, and do not wait for a step of
-    another worker. A step that is apart, or done for an item, has a worker of its own. Where the tools that the steps
-    name would cost more than ``most`` together, the steps are divided among several workers. A plan made without a
-    model has a worker for each step.
+    One worker does all steps that are not marked ``apart``, are not done once per item, and do not wait for a step of
+    another worker. A step that is marked ``apart``, or is done for an item, has its own worker. If the tools that the
+    steps name would cost more than ``most`` together, the steps are divided among several workers. In a plan made
+    without a model, each step has its own worker.
 
     Args:
         plan: The plan, with mapped steps replaced by one for each item where the items are known.

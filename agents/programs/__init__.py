@@ -1,1 +1,1 @@
-"""A worker's programs: Python in a sandbox, whose functions are its tools."""
+"""Runs the programs of a worker: Python in a sandbox, whose functions are the worker's tools."""

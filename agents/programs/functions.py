@@ -1,4 +1,4 @@
-"""The tools of a worker as the functions of its program, and what a model is told of them."""
+"""Offers the tools of a worker as functions of its programs, and describes them to the model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.safety.secrets import has_secrets
 
 RESULTS = "results"
-"""The variable with the values of earlier steps, by their ids."""
+"""The name of the variable that holds the values of earlier steps, by their ids."""
 _TAKEN = {RESULTS, *keyword.kwlist, *dir(builtins)}
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _TYPES |= {"object": "dict[str, Any]"}
@@ -27,8 +27,8 @@ id. Import re, json, math, datetime before use; no files, no network, nothing fr
 def functions_of(tools: Mapping[str, BoundTool]) -> dict[str, BoundTool]:
     """Returns the tools that programs may call, by the names of their functions.
 
-    A program and its variables are stored as they are, so no function takes a secret: an optional one is left out, and
-    a tool that requires one is not among them.
+    A program and its variables are stored in plain text, so no function takes a secret: an optional secret is left out,
+    and a tool that requires one cannot be called.
     """
     functions: dict[str, BoundTool] = {}
     for name, tool in tools.items():
@@ -51,7 +51,7 @@ def _secret_parameters(tool: BoundTool) -> set[str]:
 
 
 def without_functions(tools: Mapping[str, BoundTool]) -> dict[str, str]:
-    """Returns the names under which a program would call the tools that it may not call, each with the reason."""
+    """Returns the names of the tools that programs may not call, each with the reason."""
     inside = {tool.id for tool in functions_of(tools).values()}
     return {
         _function_name(name, ()): f"{name} takes a secret, which no program may hold: call the tool itself"
@@ -72,13 +72,13 @@ DEFINITION: Mapping[str, Any] = {
         },
     },
 }
-"""``run_program`` as a model sees it: the same text whatever the tools are, which stand beside it."""
+"""The definition of ``run_program`` for a model; it is the same for all tools, which are described separately."""
 
 
 def stubs(functions: Mapping[str, BoundTool], barred: Collection[str] = ()) -> str:
     """Returns the functions as stubs for a type checker.
 
-    A call of a ``barred`` name passes it, and says why it fails.
+    A call of a name in ``barred`` passes the check; when it is made, its error says why it is not allowed.
     """
     written = [*(_function(name, tool) for name, tool in functions.items())]
     written += [f"def {name}(**more: Any) -> Any: ..." for name in barred]

@@ -1,8 +1,8 @@
-"""A worker's program in Monty, Pydantic's sandbox, as a small app: advance to the next call, make it, and so on.
+"""Runs a program of a worker in Monty, Pydantic's sandbox: advances to the next call, makes it, and continues.
 
-Each call is a node of its own, and takes the way that every call of a worker takes. The program is stored before each
-call, with its variables, and each answer before the program goes on. So a question to a person pauses the program at
-the call, and no call is repeated when a run is resumed: nothing before it is run again.
+Each call is a node of its own and is made like any call of a worker. Before each call, the program is stored with its
+variables; each answer is stored before the program continues. So a question to a person pauses the program at the call,
+and when a run is resumed, no earlier call is repeated.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ Answer = ToolMessage | Command[Any]
 
 
 Sender = Callable[[Any, BoundTool, Approval | None], Awaitable[Answer]]
-"""Makes a call: request, tool, and the approval that a person has given before, if any."""
+"""A function that makes a call: it takes the request, the tool, and an earlier approval, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program and what it may call.
+    """A program, and what it may call.
 
     Attributes:
         call: The call of ``run_program``.
@@ -71,7 +71,7 @@ class Program:
     review: ProgramReview | None = None
 
     def answer(self, text: str, state: Mapping[str, Any], *, error: bool, effect: str = "reported") -> ToolMessage:
-        """Returns the answer to the call of ``run_program``, with all calls that were made for the program."""
+        """Returns the answer to the call of ``run_program``, with all calls that the program made."""
         parts = (part.rstrip("\n") for part in (state.get("printed", ""), text))
         text = "\n".join(_cut(self.secrets.text(part) if self.secrets else part) for part in parts if part)
         ahead = state.get("ahead", [])  # what the program did not come to
@@ -82,7 +82,7 @@ class Program:
 
 
 class ProgramState(TypedDict):
-    """State of a program: stored at its last call; its calls have the names that the model sees.
+    """The state of a program, stored at its last call; its calls have the names that the model sees.
 
     Attributes:
         position: Where the last of ``calls`` stands in the code.
@@ -119,9 +119,9 @@ async def run_program(
     secrets: RunSecrets | None = None,
     review: ProgramReview | None = None,
 ) -> ToolMessage:
-    """Runs the program of a request, if it is the first of its message, to its end, or to a question to a person.
+    """Runs the program in a request to its end, or to a question to a person; only the first program of a message runs.
 
-    Each of its calls goes the way of any other, by ``make``; there may be ``most``. Calls that need approval and whose
+    Each of its calls, at most ``most``, is made by ``make`` like any other call. Calls that need approval and whose
     arguments are known before the first of them is sent are one question, by ``review``.
 
     Raises:

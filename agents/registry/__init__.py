@@ -1,1 +1,1 @@
-"""The tools of a catalog, bound to their agents, and what is checked before a call is sent."""
+"""Binds the tools of a catalog to their agents, and checks each call before it is sent."""

@@ -1,4 +1,4 @@
-"""What trusted sources say about a tool: what a call may do, and whether a person must approve it."""
+"""Determines from trusted sources what a call of a tool may do, and whether a person must approve it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAY_DESTROY = "This tool may delete or overwrite something"
 
 @dataclass(frozen=True, slots=True)
 class Assurance:
-    """What trusted sources say about one tool.
+    """What trusted sources state about one tool.
 
     Attributes:
         doubt: Why a person should check its calls, as a sentence; None if it is known to be harmless.
@@ -40,7 +40,7 @@ class Assurance:
 
     @property
     def confirmation(self) -> Refusal | None:
-        """Why a call that no model and no person has chosen must be confirmed; None if it need not be."""
+        """Returns why a call that neither a model nor a person chose must be confirmed; None if it need not be."""
         if self.harm == "none" or (self.harm == "change" and self.own):
             return None
         return self.doubt or Refusal(f"{_MAY_DESTROY if self.harm == 'destroy' else _MAY_CHANGE}.")
@@ -62,12 +62,12 @@ class Assurance:
 
 
 def assurance_of(tool: Tool, connection: object, *, trusted: bool, vouched: bool = False) -> Assurance:
-    """Returns what is known about a tool; only one with a ``ServerConfig`` or ``InProcess`` as connection is called.
+    """Returns what is known about a tool; a tool can be called only over a ``ServerConfig`` or ``InProcess``.
 
-    Hints are claims of their author. The hints of a server or a specification count if the user trusts it, also where
-    LangChain adapts its tools; those of other tools in this process always. Other hints can only tighten: an untrusted
-    ``readOnlyHint`` has no effect. A person may also name tools that only read in the catalog (``vouched``). The
-    program's own tools are called, unless they declare ``destructiveHint``.
+    Hints are claims of the tool's author. Those of a server or a specification count if the user trusts it, even if
+    LangChain adapts its tools; those of other tools in this process always count. Without trust, hints can only make
+    checks stricter: an untrusted ``readOnlyHint`` has no effect. A person may also name tools that only read, in the
+    catalog (``vouched``). The program's own tools are called without approval, unless they declare ``destructiveHint``.
 
     Raises:
         CatalogError: The tool's ``callsheet/approval`` is not a policy.

@@ -1,4 +1,4 @@
-"""A tool of the catalog as a LangChain tool for a model."""
+"""Makes a LangChain tool for a model from a tool of the catalog."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import ModelSchema, model_schema
 
 NEED_TOOL = "need_tool"
-"""The tool by which a worker asks for more tools; no tool of the catalog gets this name."""
+"""The name of the tool by which a worker asks for more tools; no tool of the catalog gets this name."""
 READ_RESULT = "read_result"
-"""The tool by which a worker reads a long result; no tool of the catalog gets this name."""
+"""The name of the tool by which a worker reads a long result; no tool of the catalog gets this name."""
 READ_SKILL = "read_skill"
-"""The tool by which an agent reads a skill; no tool of the catalog gets this name."""
+"""The name of the tool by which an agent reads a skill; no tool of the catalog gets this name."""
 RUN_PROGRAM = "run_program"
-"""The tool by which a worker runs a program; no tool of the catalog gets this name."""
+"""The name of the tool by which a worker runs a program; no tool of the catalog gets this name."""
 NO_OUTPUT = "(no output)"
-"""The text of an empty result, for models that need one."""
+"""The text in place of an empty result, because some models refuse empty ones."""
 _LONGEST_NAME = 64
 _DIGEST = 16
 _LONGEST_AGENT = 23
@@ -76,10 +76,10 @@ _UNSETTLED: ContextVar[list[str] | None] = ContextVar("callsheet_unsettled", def
 
 
 class Sender(Protocol):
-    """Sends a call to the server or the object behind a tool."""
+    """The protocol of a function that sends a call to the server or the object behind a tool."""
 
     def __call__(self, arguments: dict[str, Any], *, sync: bool) -> Coroutine[Any, Any, Outcome]:
-        """Returns the outcome; ``sync`` prefers the synchronous code of a tool of this process."""
+        """Sends a call and returns the outcome; ``sync`` prefers the synchronous code of a tool in this process."""
         ...
 
 
@@ -156,7 +156,7 @@ class BoundTool(BaseTool):
 def bound_tool(
     name: str, tool: Tool, send: Sender, *, repeatable: bool = False, harmless: bool = False, server: str = ""
 ) -> BoundTool:
-    """Makes a tool under the name that a model sees; ``server`` is by default the id of the agent."""
+    """Makes a tool with the name that a model sees; ``server`` is by default the id of the agent."""
     form = model_schema(tool.input_schema)
     texts = (tool.description, tool.title, f"{tool.name} of {tool.agent}", "a tool")
     about = next(filter(None, (shown(text.strip()).strip() for text in texts)))
@@ -179,7 +179,10 @@ def bound_tool(
 
 @contextmanager
 def unsettled_calls() -> Iterator[list[str]]:
-    """Collects the ids of tools that were called in this block, must not be called twice, and have not answered."""
+    """Collects the ids of tools that were called in this block and have not answered.
+
+    Only tools count whose calls must not be repeated.
+    """
     calls: list[str] = []
     with within(_UNSETTLED, calls):
         yield calls

@@ -1,4 +1,4 @@
-"""A call that has been checked: the one value that is shown to a person, approved, recorded and sent."""
+"""A call after all checks: the one value that is shown to a person, approved, recorded and sent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from callsheet.graphs.trust.pins import digest
 
 
 class Approval(NamedTuple):
-    """A person's approval: the ``digest`` of the call that it is for, and when it was given, in seconds since 1970."""
+    """A person's approval: the ``digest`` of the approved call, and the time, in seconds since 1970."""
 
     digest: str
     when: float
@@ -22,7 +22,7 @@ class Approval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckedCall:
-    """A call of a tool, checked once, before anybody is asked about it, and looked at again only before it is sent.
+    """A call that is checked once, before a person is asked about it, and verified again only before it is sent.
 
     Attributes:
         tool_id: Id of the tool.
@@ -50,14 +50,14 @@ class CheckedCall:
     approval: Approval | None = None
 
     def is_of(self, tool_id: str, arguments: Mapping[str, Any]) -> bool:
-        """Returns whether this is a call of a tool with exactly these arguments: 1 is neither 1.0 nor true."""
+        """Returns whether this is a call of a tool with exactly these arguments; 1 differs from 1.0 and from true."""
         return self.tool_id == tool_id and repr(self.arguments) == repr(arguments)
 
 
 CHECKED: ContextVar[CheckedCall | None] = ContextVar("callsheet_checked_call", default=None)
-"""The call that is being sent; None for a call that nobody has checked before."""
+"""The call that is being sent; None for a call that was not checked before."""
 
 
 def call_digest(tool_id: str, pin: str, arguments: Mapping[str, Any]) -> str:
-    """Returns SHA-256 of what an approval covers: the tool, its definition, and the arguments."""
+    """Returns the SHA-256 of what an approval covers: the tool, its definition, and the arguments."""
     return digest([tool_id, pin, arguments])

@@ -1,4 +1,4 @@
-"""Tool objects for selected tools, the check of each call, and the last look at it before it is sent."""
+"""Binds selected tools to their servers, checks each call, and verifies it again right before it is sent."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class ToolRegistry:
     def from_catalog(
         cls, source: CatalogSource, *, pool: SessionPool | None = None, limits: Limits | None = None
     ) -> ToolRegistry:
-        """A registry over a catalog, usually a ``Loaded`` that a retriever uses too, with its policy and definitions.
+        """Makes a registry over a catalog, usually the ``Loaded`` catalog that a retriever uses too.
 
         Raises:
             CatalogError: The catalog cannot be read.
@@ -100,10 +100,10 @@ class ToolRegistry:
         return registry
 
     def of_resources(self) -> ToolRegistry:
-        """A registry over the resources and prompts of the same servers, which shares sessions and follows this one.
+        """Returns a registry over the resources and prompts of the same servers, which shares the sessions of this one.
 
-        Without arguments, they count as read-only, as the protocol defines them; with arguments, which send data to
-        the server, as tools.
+        Without arguments, resources count as read-only, as the protocol defines them. With arguments, which send data
+        to the server, they count as tools.
         """
         other = ToolRegistry(Catalog(), {}, pool=self.pool, limits=self._limits)
         other._reads = True
@@ -113,16 +113,16 @@ class ToolRegistry:
 
     @property
     def catalog(self) -> Catalog:
-        """The current catalog."""
+        """Returns the current catalog."""
         return self.loaded.catalog
 
     @property
     def policy(self) -> Policy | None:
-        """Who may call what."""
+        """Returns the policy, which determines who may call which tools."""
         return self.loaded.policy
 
     def follow(self, loaded: Loaded) -> None:
-        """Switches to another catalog; tools that it does not have are refused from now on."""
+        """Switches to another catalog; from now on, tools that it does not have are refused."""
         with self._following:
             before = self.loaded
             self.loaded = loaded
@@ -132,7 +132,7 @@ class ToolRegistry:
             follower(loaded)
 
     def watch(self, follower: Callable[[Loaded], object]) -> None:
-        """Calls back after every switch of the catalog; the callback must return quickly."""
+        """Calls ``follower`` after every switch of the catalog; it must return quickly."""
         self._followers.append(follower)
 
     def _heard(self, agent_id: str, server: ServerConfig, listing: Listing, user: str) -> None:
@@ -155,12 +155,12 @@ class ToolRegistry:
                 _LOG.warning("agent %r: the changed tools of its server were not applied: %s", agent_id, error)
 
     def permitted(self, tool_ids: Sequence[str], user: User | None = None) -> list[str]:
-        """Returns the given tools that are in the catalog and that the user may call now."""
+        """Returns those of the given tools that are in the catalog and that the user may call now."""
         refused = self.refused(tool_ids, user)
         return [tool_id for tool_id in tool_ids if tool_id not in refused]
 
     def refused(self, tool_ids: Iterable[str], user: User | None = None) -> dict[str, str]:
-        """Returns the other tools with the reason, in the words of a refused call."""
+        """Returns the tools that the user may not call now, with the reason as a refused call gives it."""
         loaded = self.loaded
         refusals = {tool_id: refusal_of_tool(tool_id, loaded, user) for tool_id in tool_ids}
         return {tool_id: refusal.reason for tool_id, refusal in refusals.items() if refusal}
@@ -174,10 +174,10 @@ class ToolRegistry:
         user: User | None = None,
         held_only: bool = False,
     ) -> dict[str, BoundTool]:
-        """Tool objects for these tools only, by the unique name that a model sees.
+        """Makes tool objects for these tools, by the unique names that a model sees.
 
-        They share the sessions of the run. ``beside`` are names of the worker's other tools; calls of tools that the
-        policy denies the user are refused; with ``held_only``, tools that are not in the catalog are skipped.
+        They share the sessions of the run. ``beside`` are names of the worker's other tools. Calls that the policy
+        forbids to the user are refused. With ``held_only``, tools that are not in the catalog are skipped.
 
         Raises:
             UnknownNameError: A tool is not in the catalog.
@@ -203,7 +203,7 @@ class ToolRegistry:
         return assurance_of(tool, self.loaded.connections.get(tool.agent), trusted=trusted, vouched=vouched)
 
     def pin(self, tool_id: str) -> str:
-        """Returns SHA-256 of what an approval of a tool covers (``Loaded.pin``); empty if it is not in the catalog."""
+        """Returns the SHA-256 of what an approval of a tool covers (``Loaded.pin``); empty for an unknown tool."""
         loaded, pins = self._pins
         if loaded is not self.loaded:
             loaded = self.loaded
@@ -217,7 +217,9 @@ class ToolRegistry:
         return pins[tool_id]
 
     def news(self, agents: Collection[str], user: User | None = None) -> str:
-        """Returns what these agents have listed in the middle of a run, and nobody has accepted.
+        """Describes the changes that these agents listed in the middle of a run and that nobody has accepted.
+
+        Empty if there are none.
 
         Empty if there is nothing.
         """
@@ -242,13 +244,13 @@ class ToolRegistry:
         await self.pool.close_run(run_id)
 
     def close(self, run_id: str | None = None) -> None:
-        """As ``close_run`` for callers without an event loop; without a run, ends all MCP sessions."""
+        """Closes a run as ``close_run`` does, for callers without an event loop; without a run, closes all sessions."""
         if run_id is not None:
             self.secrets.forget(run_id)
         self.pool.close(run_id)
 
     def check(self, bound: BoundTool, arguments: Mapping[str, Any], secrets: RunSecrets) -> CheckedCall:
-        """Returns a call with all that is known of it. Validates its arguments, which may take a second.
+        """Checks a call and returns it with all that is known about it; validation may take a second.
 
         Args:
             bound: The tool.
@@ -413,9 +415,9 @@ def _look_at(change_id: str) -> str:
 
 
 def hidden_resource(tool: Tool, arguments: Mapping[str, Any], loaded: Loaded, user: User | None) -> Refusal | None:
-    """Returns why a template must not read what its arguments name: a resource that the policy hides from the user.
+    """Returns why a resource must not be read through a template: the policy hides it from the user.
 
-    None if it may.
+    None if it may be read.
     """
     policy = loaded.policy
     if policy is None or not tool.name.startswith(TEMPLATE):

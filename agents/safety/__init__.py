@@ -1,1 +1,1 @@
-"""Checks of calls and results: arguments, schemas, secrets, definitions, effects."""
+"""Checks calls and results: arguments, schemas, paths and secrets."""

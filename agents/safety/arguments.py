@@ -38,7 +38,7 @@ Keyword = Callable[[Any, Any, Any, Any], Iterator[ValidationError] | None]
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Says whether arguments fit a schema.
+    """Whether arguments fit a schema.
 
     Attributes:
         misfit: What does not fit, in words for a model; None if nothing is wrong with the arguments.
@@ -52,7 +52,7 @@ class Fit:
 
 
 FitTo = Callable[[Mapping[str, Any]], Fit]
-"""Validates the arguments of one call against a schema."""
+"""A function that validates the arguments of one call against a schema."""
 
 
 def fit_of(schema: Mapping[str, object], arguments: Mapping[str, object]) -> Fit:
@@ -81,7 +81,7 @@ def fit_of(schema: Mapping[str, object], arguments: Mapping[str, object]) -> Fit
 
 
 def fit_of_call(arguments: Mapping[str, object]) -> FitTo:
-    """Returns ``fit_of`` for the arguments of one call, cached as long as the schema is the same."""
+    """Validates the arguments of one call as ``fit_of`` does; the result is cached while the schema is the same."""
     known: list[tuple[Mapping[str, Any], Fit]] = []
 
     def fit(schema: Mapping[str, object]) -> Fit:

@@ -1,7 +1,7 @@
-"""Checks that arguments which are paths lie in the folders that a server may use, however the server reads them.
+"""Checks that path arguments stay inside the folders that a server may use, however the server interprets them.
 
-Servers disagree about what a text says: some strip it, decode it, expand it, take it for an address, or resolve ``..``
-before they open it. So a text is checked in every form that a server might open.
+Servers differ: some strip a text, decode it, expand it, take it for an address, or resolve ``..`` before they open it.
+So a text is checked in every form that a server might open.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps secrets of servers, and secret arguments, out of state, checkpoints, messages, files and other servers."""
+"""Keeps secrets of servers, and secret arguments, out of the state, messages, files and other servers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PLACEHOLDER = re.compile(r"secret:[0-9a-f]{16}")
 
 
 class LostSecretError(CallsheetError):
-    """A secret argument is lost: it was kept in the memory of a program that has ended."""
+    """Raised if a secret argument is lost, because it was only in the memory of a program that has ended."""
 
 
 def is_secret(name: str, schema: Mapping[str, object]) -> bool:
@@ -51,7 +51,7 @@ class Redaction:
         self.add(values)
 
     def add(self, values: Iterable[str]) -> None:
-        """Removes these values as well from now on."""
+        """Adds values that are removed from now on."""
         forms = {form for value in values if len(value) >= _SHORTEST for form in _forms(value)}
         self._forms = sorted({*self._forms, *forms}, key=len, reverse=True)
 
@@ -76,7 +76,7 @@ class Redaction:
         return text
 
     def value(self, value: object) -> Any:
-        """As ``text`` for every string in a JSON value, keys included; keys stay distinct."""
+        """Redacts every string in a JSON value as ``text`` does, including keys, which stay distinct."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, list):
@@ -93,10 +93,10 @@ class Redaction:
 
 
 def of_server(full: ServerConfig, named: Iterable[tuple[str, str]], *, everything: bool = False) -> Redaction:
-    """Removes what answers of a server must not show; ``full`` has its variables expanded, ``named`` are these.
+    """Returns the redaction for the answers of a server; ``full`` has its variables expanded, ``named`` lists them.
 
-    It is the values of its headers, and those of its environment that look secret by name or value: a folder, a number
-    or an ordinary word in an answer is not removed. With ``everything``, for error messages, all of them are secret.
+    It removes the values of headers, and those of the environment that look secret by name or value; a folder, a number
+    or an ordinary word is not removed. With ``everything``, for error messages, all values are removed.
     """
     given = [*full.env.items(), *named]
     values = {value for name, value in given if everything or is_secret_name(name) or _looks_secret(value)}
@@ -121,7 +121,7 @@ def _of_header(value: str) -> set[str]:
 
 
 class RunSecrets(Redaction):
-    """The secret arguments of one run: kept in memory, with placeholders in the state."""
+    """The secret arguments of one run; they stay in memory, and the state has placeholders."""
 
     hidden = Redaction.value
 
@@ -132,13 +132,13 @@ class RunSecrets(Redaction):
         self._values: dict[str, Any] = {}
 
     def masked(self, schema: Mapping[str, object], args: Mapping[str, object]) -> dict[str, Any]:
-        """Replaces each secret by a placeholder, according to the schema."""
+        """Replaces each secret argument by a placeholder; the schema shows which arguments are secret."""
         return {name: _changed(name, value, _property(schema, name), self._hide) for name, value in args.items()}
 
     def opened(self, schema: Mapping[str, object], args: Mapping[str, object]) -> dict[str, Any]:
-        """Replaces placeholders by their secrets where the schema has a secret, and nowhere else.
+        """Replaces placeholders by their secrets, but only where the schema has a secret argument.
 
-        ``LostSecretError``: a placeholder belongs to another run, or to a program that has ended.
+        Raises a ``LostSecretError`` if a placeholder belongs to another run, or to a program that has ended.
         """
         return {name: _changed(name, value, _property(schema, name), self._show) for name, value in args.items()}
 
@@ -168,7 +168,7 @@ class RunSecrets(Redaction):
 
 
 def without_secrets(schema: Mapping[str, object], args: Mapping[str, object]) -> dict[str, Any]:
-    """Returns the arguments with one and the same mask for every secret, be it a value or a placeholder."""
+    """Returns the arguments with the same mask for every secret, whether it is a value or a placeholder."""
     return {name: _changed(name, value, _property(schema, name), lambda _: MASK) for name, value in args.items()}
 
 
@@ -277,14 +277,14 @@ _LOGGERS = (
 
 
 def hide_in_logs(hides: Redaction) -> None:
-    """Removes secrets from the logs of these libraries, as long as ``hides`` is referenced."""
+    """Removes secrets from the logs of the HTTP and MCP libraries as long as ``hides`` is referenced."""
     _HIDING.known.add(hides)
     for name in _LOGGERS:
         logging.getLogger(name).addFilter(_HIDING)
 
 
 def origin(address: str) -> tuple[str, str, int | None]:
-    """Returns scheme, host and port of an address as the HTTP client reads it; raises a CatalogError for no address."""
+    """Returns scheme, host and port of an address as the HTTP client reads it; raises a CatalogError if invalid."""
     import httpx2
 
     try:
@@ -295,7 +295,7 @@ def origin(address: str) -> tuple[str, str, int | None]:
 
 
 def of_this_machine(host: str) -> bool:
-    """Returns whether a host is this machine in any form, or on its own link only, like metadata of clouds."""
+    """Returns whether a host is this machine, or an address that only this machine reaches, like cloud metadata."""
     name = host.rstrip(".").lower()
     if name == "localhost" or name.endswith(".localhost"):
         return True

@@ -1,4 +1,4 @@
-"""Requests of an API over HTTP: where each argument of a call goes, and how it is written there."""
+"""Makes the requests of an API over HTTP: puts each argument of a call in its place, in the required form."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEPARATORS = {"spaceDelimited": " ", "pipeDelimited": "|"}
 
 @dataclass(slots=True)
 class ApiRequest:
-    """A request, without the headers of the catalog."""
+    """A request to an API, without the headers that the catalog sets."""
 
     method: str
     url: str
@@ -39,7 +39,7 @@ class _Part(NamedTuple):
 
 
 def api_request(call: HttpCall, base: str, arguments: Mapping[str, object]) -> ApiRequest:
-    """Makes the request of a call.
+    """Makes the HTTP request for a call.
 
     Args:
         call: The operation.

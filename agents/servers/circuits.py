@@ -1,4 +1,4 @@
-"""Agents that are not called for a while, because they have failed repeatedly."""
+"""Pauses calls of agents that have failed repeatedly."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _FAILURES: frozenset[Kind] = frozenset(("start", "timeout", "crash", "protocol")
 
 
 class Circuits:
-    """Counts consecutive failures by agent; after some of them, the agent is not called for a pause.
+    """Counts consecutive failures by agent; after some of them, the agent is not called for a while.
 
-    Any answer of a tool, an error included, resets the count: its server works.
+    Any answer of a tool, even an error, resets the count, because it shows that the server works.
     """
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
@@ -44,6 +44,6 @@ class Circuits:
             self._failures[agent_id] = number, outcome.error, self._clock() + self._limits.pause
 
     def open(self) -> Mapping[str, str]:
-        """Returns the agents that must not be called now, with the reason."""
+        """Returns the agents that must not be called now, with the reasons."""
         refusals = {agent: self.refusal(agent) for agent in list(self._failures)}
         return {agent: refusal.reason for agent, refusal in refusals.items() if refusal}

@@ -1,4 +1,4 @@
-"""Turns the errors of one server into the ``Fault`` that its callers get."""
+"""Converts the errors of one server to the ``Fault`` that its callers get."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _LONGEST_URL = 2_000
 
 
 class Faults:
-    """The errors of one server; ``cause`` is the error that broke the connection, if known."""
+    """Makes faults from the errors of one server; ``cause`` is the error that broke the connection, if known."""
 
     def __init__(self, redaction: Redaction) -> None:
         self.redaction = redaction
@@ -42,13 +42,13 @@ class Faults:
         self._kept: dict[str, Fault] = {}
 
     def keep(self, fault: Fault) -> str:
-        """Keeps the fault of one request; returns the key that stands for it in the data of the request's error."""
+        """Stores the fault of one request; returns a key, which the error of the request carries in its data."""
         key = uuid.uuid4().hex
         self._kept[key] = fault
         return key
 
     def late(self, doing: str, within: str) -> Fault:
-        """Makes the fault for a timeout; ``within`` says how long it was, such as ``4 s``."""
+        """Makes the fault for a timeout; ``within`` is its duration as text, such as ``4 s``."""
         if doing == START:
             return Fault("timeout", self._said(f"it did not start within {within}"), effect="none")
         return Fault("timeout", self.hidden(f"no answer to {doing} within {within}{_doubt(doing)}"))

@@ -1,6 +1,6 @@
-"""APIs over HTTP: specifications as agents of a catalog, and requests that cannot leave the address of their operation.
+"""Makes agents from specifications of APIs over HTTP, and sends requests only to the address of their operation.
 
-Specifications are pinned as servers are. A connection has the limits, faults and redaction of an MCP session.
+Specifications are pinned like servers. A connection has the limits, faults and redaction of an MCP session.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _UNKNOWN = frozenset((502, 504))
 
 
 class UnreachableError(CatalogError):
-    """A specification cannot be fetched now."""
+    """Raised if a specification cannot be fetched at the moment."""
 
 
 def api(server: ServerConfig) -> Api:
-    """Returns the specification of a server, from its file or its copy; it is parsed again if that has changed."""
+    """Returns the specification of a server from its file or its copy; parses it again only if it has changed."""
     try:
         text = specification_text(_file(server))
     except OSError as error:
@@ -132,9 +132,10 @@ async def _fetch_copy(name: str, server: ServerConfig, limits: Limits) -> str:
 
 
 def address_of(server: ServerConfig, found: Api) -> tuple[str, str]:
-    """Returns the address that calls go to, or an empty one and why there is none.
+    """Returns the address to which calls are sent; empty if there is none, with the reason.
 
-    It is the catalog's; that of the specification only if this is the user's own file, or is at the same host.
+    It is the address in the catalog; that in the specification counts only if the specification is the user's own file
+    or is on the same host.
     """
     if server.url:
         return server.url, ""
@@ -207,10 +208,11 @@ def load_apis(
     retry: bool = False,
     heard: Callable[[], object] | None = None,
 ) -> SourceCatalog:
-    """Reads specifications, and fetches those at addresses that were not fetched lately; arguments as ``load_servers``.
+    """Reads specifications as agents; those at addresses are fetched unless that was done lately.
 
-    The empty name of an entry stands for the title. With ``anew``, definitions are also compared with the last time.
-    What cannot be fetched or read is a problem, but an error without an entry; the last copy is used if there is one.
+    The arguments are those of ``load_servers``. An entry with an empty name is named by the title of the specification.
+    With ``anew``, definitions are also compared with the last time. A specification that cannot be fetched or read
+    becomes a problem, and its last copy is used if there is one; without an entry, it is an error.
     """
     listings = LastListings() if anew else None
     owns = {name: own_limits(server, limits or Limits()) for name, server in config.items()}
@@ -291,7 +293,7 @@ def _part(
 
 
 def listing_of(found: Api, tag: str) -> Listing:
-    """Returns what a specification says of one of its agents; nothing if it has no such tag by now."""
+    """Returns what a specification says about one of its agents; empty if it no longer has this tag."""
     agent = found.agents.get(tag)
     if agent is None:
         return Listing()
@@ -307,12 +309,12 @@ def _pin_new_tags(name: str, config: Mapping[str, ServerConfig], pins: PinBook) 
 
 
 class ApiSession(Session):
-    """As ``Session``. Its tools are what the specification says when they are listed, and are called by that."""
+    """A session for an API: the specification defines its tools when they are listed, and how they are called."""
 
     _entries: Mapping[str, Any] = {}
 
     async def listing(self) -> Listing:
-        """Returns the operations of its tag; ``Fault``: the specification cannot be read any more."""
+        """Returns the operations of the tag; raises a ``Fault`` if the specification can no longer be read."""
         try:
             # In a thread: a specification that has changed is parsed again.
             listing = listing_of(await asyncio.to_thread(api, self.server), self.server.tag)

@@ -1,4 +1,4 @@
-"""Tools in this process, called with limits: LangChain tools, and LangGraph apps and remote agents as one tool each."""
+"""Calls tools in this process with limits: LangChain tools, and LangGraph apps and remote agents as one tool each."""
 
 from __future__ import annotations
 
@@ -45,24 +45,24 @@ _FILE_TOOLS = "langchain_community.tools.file_management."
 _ADAPTERS = ("langchain.mcp", "langchain_mcp_adapters")
 _COMMAND = "it returned a Command for the workflow that calls it, which Callsheet does not carry out: return a result"
 CALL_LIMITS: ContextVar[Limits | None] = ContextVar("callsheet_limits", default=None)
-"""The limits of the current call, for a tool that enforces them itself."""
+"""The limits of the current call, for tools that enforce them themselves."""
 
 
 @dataclass(slots=True)
 class ToolModel:
-    """The chat model of the run, if any, for tools of this process; and the cost of their calls so far."""
+    """The chat model of the run for tools of this process, with the cost of their calls so far."""
 
     model: BaseChatModel | None = None
     usage: Usage = field(default_factory=Usage)
 
 
 TOOL_MODEL: ContextVar[ToolModel | None] = ContextVar("callsheet_tool_model", default=None)
-"""The model of the current step; None outside of a step."""
+"""The model of the current step for tools of this process; None outside of a step."""
 
 
 @dataclass(frozen=True, slots=True)
 class InProcess:
-    """A connection to tools of this process, and the user's terms; ``own`` if the program passed them as objects."""
+    """A connection to tools of this process, with the user's options; ``own`` if the program passed them as objects."""
 
     tools: Mapping[str, BaseTool]
     options: ServerOptions = field(default_factory=ServerOptions)
@@ -70,7 +70,7 @@ class InProcess:
 
 
 def is_foreign(tool: BaseTool) -> bool:
-    """Returns whether a tool is an MCP server's, adapted by LangChain (``MCPAdapter``): not the program's own code."""
+    """Returns whether a tool belongs to an MCP server and is adapted by LangChain (``MCPAdapter``)."""
     adapted = str(getattr(getattr(tool, "coroutine", None), "__module__", "")).startswith(_ADAPTERS)
     return adapted or isinstance((tool.metadata or {}).get("mcp"), dict)
 
@@ -84,7 +84,7 @@ async def call(
     *,
     sync: bool = False,
 ) -> Outcome:
-    """Calls a tool of this process; the outcome has any exception but an interrupt, which is raised.
+    """Calls a tool of this process and returns the outcome; exceptions become a part of it, interrupts are raised.
 
     Args:
         agent_id: The agent, for errors.
@@ -167,7 +167,7 @@ def _outcome(
 def blocks_of(message: ToolMessage) -> Any:
     """Returns the content of a message, in which pictures, sounds and files of any provider's form have ``base64``.
 
-    Those that are only at an address are links to it.
+    Those that have only an address become links.
     """
     if isinstance(message.content, str):
         return message.content
@@ -214,7 +214,7 @@ def _raised(agent_id: str, tool: BaseTool, error: Exception, late: float | None)
 
 TOOL_NAME = "run"
 APP = "callsheet_app"
-"""In a tool's metadata: the tool is an app, which may take as long as its step."""
+"""Key in a tool's metadata that marks an app, which may take as long as its step."""
 _MOST_TOOLS = 30
 _LONGEST_LINE = 160
 # The remote run streams into ours under these keys; it does not get the others, above all not the user.
@@ -223,10 +223,11 @@ Request = Annotated[str, Field(description="The whole request, in plain words.")
 
 
 class RemoteConversation(TypedDict):
-    """A conversation with a remote agent, as stored in our checkpoints.
+    """A conversation with a remote agent, as it is stored in our checkpoints.
 
-    ``given`` is the request, ``thread`` the partner's ids. ``asked`` are its pending questions, ``id`` and ``value`` of
-    each, ``answers`` those of the person by question id; ``answer`` is text and structured part of the final one.
+    ``given`` is the request; ``thread`` has the ids of the remote agent. ``asked`` are its pending questions, each with
+    ``id`` and ``value``, and ``answers`` those of the person by the id of the question. ``answer`` is the final answer
+    as text, with its structured part.
     """
 
     given: str
@@ -237,7 +238,9 @@ class RemoteConversation(TypedDict):
 
 
 Send = Callable[[RemoteConversation], Awaitable[dict[str, Any]]]
-"""Sends a remote agent the request, or the answers to its last questions.
+"""A function that sends a remote agent the request, or the answers to its last questions.
+
+It returns an update of the conversation: an ``answer``, or what is ``asked`` now.
 
 It returns an update of the conversation: an ``answer``, or what is ``asked`` now.
 """
@@ -290,7 +293,7 @@ def _input(field: str | None, request: str) -> Any:
 
 
 def answer_of(output: object) -> tuple[str, Any]:
-    """Returns text and structured part of an app's output."""
+    """Returns the text and the structured part of an app's output."""
     match output:
         case str():
             return output, None
@@ -315,10 +318,11 @@ def _unanswerable(interrupts: Iterable[object]) -> ToolException:
 
 
 def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str) -> StructuredTool:
-    """Makes the tool ``run(request: str)`` that passes its request to the app, as a part of the calling run.
+    """Makes the tool ``run(request: str)``, which passes a request to the app as a part of the calling run.
 
-    It takes a string, messages, or an object with one required string; a ``RemoteGraph`` takes messages. Its metadata
-    that begin with ``callsheet/`` apply to the tool: ``app.with_config(metadata={"callsheet/approval": "never"})``.
+    The app takes a string, messages, or an object with one required string; a ``RemoteGraph`` takes messages. Metadata
+    of the app that begin with ``callsheet/`` apply to the tool: ``app.with_config(metadata={"callsheet/approval":
+    "never"})``.
 
     Raises:
         CatalogError: The app takes another input.
@@ -341,7 +345,7 @@ def tool_of_app(agent_id: str, app: Runnable[Any, Any], description: str) -> Str
 
 
 def tool_of_remote_agent(send: Send, description: str, own: Mapping[str, object]) -> StructuredTool:
-    """Makes the same tool for a remote agent, which may ask questions meanwhile; ``own`` is metadata of the tool."""
+    """Makes the tool ``run`` for a remote agent, which may ask questions; ``own`` is metadata of the tool."""
 
     async def ask(request: Request) -> tuple[str, Any]:
         begin: RemoteConversation = {"given": storable(request), "thread": {"id": str(uuid.uuid4())}, "asked": []}
@@ -396,7 +400,7 @@ def _tools_of_nodes(nodes: object) -> list[BaseTool]:
 
 
 def summary_line(name: str, description: str) -> str:
-    """Returns a name with the beginning of its description, on one line."""
+    """Returns a name and the beginning of its description, on one line."""
     about = " ".join(description.split())
     if len(about) > _LONGEST_LINE:
         about = f"{about[:_LONGEST_LINE]}…"

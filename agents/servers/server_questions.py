@@ -1,4 +1,4 @@
-"""The questions of a server to the person behind a call, and how long a call may take."""
+"""Passes questions of a server to the person behind a call, and limits the duration of the call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Send = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 MOST_QUESTIONS = 5
-"""Questions in one call, after which further ones are refused."""
+"""Maximum number of questions in one call; further ones are refused."""
 _SECONDS = 300.0
 _LONGEST_FORM = 20_000
 _NOBODY = "nobody can be asked: this call has no person behind it, or its client shows no forms"
@@ -61,7 +61,7 @@ class CallClock:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Limits this block, which is one request of the call; raises ``TimeoutError``."""
+        """Limits the duration of this block, which is one request of the call; raises a ``TimeoutError``."""
         self._last = ""
         self._end = _now() + self.longest
         try:
@@ -73,12 +73,12 @@ class CallClock:
 
     @property
     def over(self) -> bool:
-        """Whether the request has ended, or its time has passed."""
+        """Returns whether the request has ended or its time is over."""
         return self._timeout is None or self._timeout.expired()
 
     @property
     def within(self) -> str:
-        """Describes the time that has passed without an answer."""
+        """Describes how long the call has been without an answer."""
         if not self._last:
             return f"{self.seconds:.3g} s"
         if self._due < self._end:
@@ -86,7 +86,7 @@ class CallClock:
         return f"{self.longest:.3g} s, the most that a call may take; its last report of progress was {self._last}"
 
     async def heard(self, progress: float, total: float | None, message: str | None) -> None:
-        """Gives the server more time after a report of progress, and passes the report on."""
+        """Extends the time after a report of progress, and passes the report on."""
         self._last = f"{progress:.6g}" if total is None else f"{progress:.6g} of {total:.6g}"
         self._extend()
         if self._progress is not None:
@@ -119,7 +119,7 @@ def _now() -> float:
 
 
 class ServerQuestions:
-    """The questions of one session; a person has five minutes for each, which do not count for the timeout."""
+    """Answers the questions of a server in one session; a person has five minutes for each, outside of the timeout."""
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
@@ -129,7 +129,7 @@ class ServerQuestions:
     async def answered(
         self, send: Send, params: Mapping[str, object], clock: CallClock, ask: Ask | None
     ) -> dict[str, Any]:
-        """Sends a request by ``send``, answers the questions of the server, and returns the final answer."""
+        """Sends a request, answers the questions of the server meanwhile, and returns the final answer."""
         for asked in range(MOST_QUESTIONS + 1):
             async with clock.running():
                 # A server of the older protocol asks while its call runs.
@@ -145,7 +145,7 @@ class ServerQuestions:
         raise Fault("protocol", f"it asked more than {MOST_QUESTIONS} times for input")
 
     async def elicited(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
-        """Answers ``elicitation/create``; what cannot be asked is an error that says why."""
+        """Answers ``elicitation/create``; a question that cannot be asked gets an error with the reason."""
         from mcp.types import INVALID_REQUEST, ElicitResult, ErrorData
 
         clock, ask = self._calls[0] if len(self._calls) == 1 else (None, None)

@@ -1,4 +1,4 @@
-"""One connection to one MCP server, owned by one task; every failure is a ``Fault``."""
+"""A connection to one MCP server, owned by one task; every failure is raised as a ``Fault``."""
 
 from __future__ import annotations
 
@@ -92,9 +92,10 @@ class Session:
         *,
         longest: float = 0.0,
     ) -> dict[str, Any]:
-        """The server's raw answer, or ``Fault``; its start and the time of a person do not count as ``seconds``.
+        """Sends a request and returns the server's raw answer, or raises a ``Fault``.
 
-        Each report of progress gives the server ``seconds`` more, up to ``longest`` in all.
+        The time for the start of the server, and that of a person, does not count. Each report of progress gives the
+        server ``seconds`` more, up to ``longest`` in all.
         """
         async with self._used():
             client = await asyncio.shield(self._client)
@@ -128,7 +129,7 @@ class Session:
             return redacted
 
     async def listing(self) -> Listing:
-        """The server's description of itself, all its tools as sent, and its resources and prompts, or ``Fault``."""
+        """Lists what the server offers: all its tools, unchanged, and its resources and prompts; raises a ``Fault``."""
         client = await asyncio.shield(self._client)
         about = client.server_info
         offered = client.session.server_capabilities
@@ -156,26 +157,26 @@ class Session:
 
     @property
     def reusable(self) -> bool:
-        """Whether another run may use it: its process works, is at rest, and stores nothing of one run."""
+        """Returns whether another run may use the session: its process works, is idle, and stores nothing of a run."""
         shared = self.server.transport == "stdio" and self.server.callsheet.session == "shared"
         at_rest = not (self.retired or self._users) and self.telling.done() and not self.telling.cancelled()
         return shared and at_rest and self.telling.exception() is None
 
     def fits(self, server: ServerConfig) -> bool:
-        """Returns whether its process was started as this server would be now; reads the disk."""
+        """Returns whether its process was started with the present configuration and files; reads the disk."""
         expanded = server.expanded(os.environ)
         child = self._faults.child
         same = not self.retired and (self.server, self._expanded) == (server, expanded)
         return same and child is not None and child.is_as_now(expanded)
 
     def retire(self) -> None:
-        """Takes no new calls, and ends after the last current one."""
+        """Accepts no new calls, and ends after the last current one."""
         self.retired = True
         if not self._users:
             self.end()
 
     def hang_up(self) -> None:
-        """Retires a session whose server does not answer, without time for a graceful end."""
+        """Ends a session whose server does not answer, without time for a graceful end."""
         if self._faults.child is not None:
             self._faults.child.responsive = False
         self.retire()
@@ -214,7 +215,7 @@ class Session:
 
     @property
     def gone(self) -> bool:
-        """Whether the connection and its process have ended."""
+        """Returns whether the connection and its process have ended."""
         return self._owner.done()
 
     async def ended(self) -> None:

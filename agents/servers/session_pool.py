@@ -1,7 +1,7 @@
 """The MCP sessions of a program: one per run and server, each owned by one task of the background event loop.
 
-A server of this machine takes seconds to start: after its run it waits for the next run of the same user, which lists
-its tools again before any call.
+Because a local server takes seconds to start, it waits after its run for the next run of the same user, which lists its
+tools again before any call.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.unicode import clean
 
 Key = tuple[str, str, str]
-"""Run, agent and user."""
+"""A key of a session: run, agent and user."""
 _WAITING = "\0waiting"
 """In the place of a run: the session waits for another run of its agent and user."""
 Listed = Callable[[str, ServerConfig, Listing, str], object]
-"""Called with every answer of a server to ``tools/list``: agent, server, answer, and the user whom alone it is for."""
+"""A callback for answers to ``tools/list``: agent, server, answer, and the user to whom the answer is restricted."""
 LATE = 10.0
-"""Seconds after which the log names the servers that have not answered."""
+"""Seconds after which the log names servers that have not answered yet."""
 _LOG = logging.getLogger(__name__)
 _MOST_RELISTINGS = 10
 _MOST_NAMED = 5
@@ -61,7 +61,7 @@ class _ReadyCall:
 
 
 class SessionPool:
-    """The sessions of a program; safe from any thread and any event loop. ``results`` stores media and long results."""
+    """The sessions of a program, safe from any thread and event loop. ``results`` stores media and long results."""
 
     def __init__(self, *, limits: Limits | None = None, results: KeptResults | None = None) -> None:
         self.limits = limits or Limits()
@@ -78,11 +78,11 @@ class SessionPool:
         self._ending: set[Session] = set()
 
     def watch(self, watcher: Listed) -> None:
-        """Calls back with every answer of a server to ``tools/list`` in a run; the callback must return quickly."""
+        """Calls ``watcher`` with every answer of a server to ``tools/list`` in a run; it must return quickly."""
         self._watchers.append(watcher)
 
     async def list_tools(self, server: ServerConfig) -> Listing:
-        """Starts a server, lists its tools and stops it; an error is in the listing. An A2A agent's card is read."""
+        """Starts a server, lists its tools and stops it; an error becomes a part of the listing."""
         return await LOOP.awaited(self._list(server))
 
     def list_all(
@@ -94,8 +94,8 @@ class SessionPool:
     ) -> dict[str, Listing]:
         """Lists several servers in parallel, and blocks until all have answered or failed.
 
-        Those that are ``hurried`` have ``PATIENCE`` seconds in all; ``heard`` is called with each answer as it comes,
-        in a thread.
+        Those in ``hurried`` have ``PATIENCE`` seconds together. ``heard`` is called with each answer as it comes, in a
+        thread.
         """
         return LOOP.blocking(self._list_all(servers, hurried, heard))
 
@@ -129,11 +129,11 @@ class SessionPool:
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[None]:
-        """Keeps the sessions of a run for it while a part of it is at work, and for three seconds after that.
+        """Keeps the sessions of a run open within the block, and for three seconds after it.
 
-        A run ends its sessions itself (``close_run``), unless it is cancelled or dies between two steps. A run that is
-        interrupted to ask a person keeps its sessions until they are idle for too long; when it resumes, its servers
-        are listed again before any call.
+        A run closes its sessions itself (``close_run``), unless it is cancelled or dies between two steps. A run that
+        is interrupted to ask a person keeps its sessions until they have been idle for too long; when it resumes, its
+        servers are listed again before any call.
         """
         from langgraph.errors import GraphBubbleUp
 
@@ -167,17 +167,17 @@ class SessionPool:
             await LOOP.awaited(self._settled(run_id, agents))
 
     async def close_run(self, run_id: str) -> None:
-        """Ends the sessions of one run, and waits until their processes have ended; ``reusable`` ones may wait."""
+        """Ends the sessions of one run and waits for their processes; ``reusable`` sessions are kept."""
         if self._any:
             await LOOP.awaited(self._close(run_id))
 
     def close(self, run_id: str | None = None) -> None:
-        """Ends sessions as ``close_run``, for callers without an event loop; without a run, all of them."""
+        """Ends sessions as ``close_run`` does, for callers without an event loop; without a run, ends all of them."""
         if self._any:
             LOOP.blocking(self._close(run_id), _LAST_GOODBYE)
 
     def cool(self) -> None:
-        """Ends the sessions that wait for another run, as after a change of the policy; does not wait for their end."""
+        """Ends the sessions that are kept for other runs, without waiting; for example after a change of the policy."""
         if self._sessions:
             LOOP.submit(self._cool())
 
@@ -482,7 +482,7 @@ def _name_late(tasks: Mapping[str, asyncio.Task[Listing]]) -> None:
 
 
 async def end_all() -> None:
-    """Ends all sessions on the running event loop and waits until they have ended; others cannot be ended from it."""
+    """Ends all sessions on the running event loop and waits for them; it cannot end those of other loops."""
     live = [session for session in list(_LIVE) if session.loop is asyncio.get_running_loop()]
     for session in live:
         session.end()
@@ -491,7 +491,7 @@ async def end_all() -> None:
 
 @atexit.register
 def close_all() -> None:
-    """Ends all servers with this process; those that do not end are killed by their sessions."""
+    """Ends all servers when this process ends; the sessions kill those that do not end."""
     if LOOP.started and _LIVE:
         with suppress(TimeoutError, CancelledError):
             LOOP.blocking(end_all(), _LAST_GOODBYE)

@@ -1,1 +1,1 @@
-"""One step of a plan: the worker, its task and its tools, and the final answer."""
+"""Does steps of a plan: the worker, its task and its tools, and the final answer."""

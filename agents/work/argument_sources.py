@@ -1,4 +1,7 @@
-"""Names tools that may give the arguments of others: what was inferred takes no place, so a model needs its name."""
+"""Names tools that may return the arguments of other tools, according to inferred dependencies.
+
+Inferred dependencies are not selected themselves, so a model needs their names.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,9 @@ _MOST = 6
 
 
 def argument_sources(catalog: Catalog, tool_ids: Sequence[str]) -> str:
-    """Names the likeliest source of each argument of these tools that none of them gives, as far as one was inferred.
+    """Names the likeliest source of each argument that none of these tools returns, if one was inferred.
 
-    The surest come first; empty if there is none.
+    The likeliest sources come first; empty if there are none.
     """
     tools = [catalog.tools[tool_id] for tool_id in tool_ids if tool_id in catalog.tools]
     sources = [(edge, tool) for tool in tools for edge in _lacking(tool, tool_ids)]

@@ -1,4 +1,4 @@
-"""What models are told: the conversation, the task of a worker, results, and the surroundings; and the answer."""
+"""Writes the texts that models read: the conversation, the task of a worker, results, and the surroundings."""
 
 from __future__ import annotations
 
@@ -59,9 +59,10 @@ _ABSENT = "Nobody is present: a question stays unanswered, and ends the work tha
 
 
 def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, *, present: bool) -> str:
-    """The date (of ``begun``, in seconds since 1970), whether a person is there, and the folders of these agents.
+    """Returns the date, whether a person is present, and the folders of these agents, as text for a model.
 
-    What failing servers wrote is not told: it would be a way for a server into the prompt.
+    ``begun`` is in seconds since 1970. What failing servers wrote is left out, because a server could use it to reach
+    the prompt.
     """
     now = datetime.fromtimestamp(begun).astimezone()
     zone = os.environ.get("TZ") or now.tzname() or ""
@@ -95,9 +96,9 @@ def _unavailable(registry: ToolRegistry) -> list[str]:
 
 
 def folders_of(registry: ToolRegistry, agent: str) -> tuple[str, ...]:
-    """The folders of an agent: its roots, its working folder, and those in its server's arguments and variables.
+    """Returns the folders of an agent: its roots, its working folder, and those in the arguments of its server.
 
-    For an agent of this process, the ``root_dir`` of its tools.
+    For an agent of this process, these are the ``root_dir`` of its tools.
     """
     connection = registry.loaded.connections.get(agent)
     if not isinstance(connection, ServerConfig):
@@ -113,9 +114,9 @@ def folders_of(registry: ToolRegistry, agent: str) -> tuple[str, ...]:
 
 
 def place_of(steps: Sequence[Step], plan: Plan, results: Mapping[str, StepResult], *, revised: bool = False) -> str:
-    """Returns the outline of a worker: its steps, within the plan if others do some of it.
+    """Returns an outline of the steps of a worker, within the plan if other workers do a part of it.
 
-    It is empty for a plan of one step. Of a plan that was ``revised``, a part may have been done before.
+    It is empty for a plan of one step. In a plan that was ``revised``, a part may have been done before.
     """
     own = {step.id for step in steps}
     does_all = own == {step.id for step in plan.steps} and not (plan.open or revised)
@@ -148,9 +149,9 @@ def _part_of_plan(lead: Step, own: Collection[str], plan: Plan, results: Mapping
 
 
 def plan_lines(steps: Iterable[Step], marks: Mapping[str, str] | None = None, *, whole: Collection[str] = ()) -> str:
-    """Returns steps in a line each: what a step waits for, whether it is done once per item, and a mark by its id.
+    """Returns the steps of a plan, one line each: what a step waits for, whether it is done per item, and its mark.
 
-    Only the texts of the steps in ``whole`` are not cut.
+    Only the texts of the steps in ``whole`` are not shortened.
     """
     lines: list[str] = []
     for step in steps:
@@ -164,7 +165,7 @@ def plan_lines(steps: Iterable[Step], marks: Mapping[str, str] | None = None, *,
 
 
 def reports(results: Sequence[StepResult]) -> str:
-    """Returns results for a model, within a budget of characters; what a worker said of several steps stands once."""
+    """Returns results as text for a model, within a budget; a text of a worker about several steps occurs once."""
     most = max(_LEAST, min(_LONGEST, _BUDGET // max(1, 2 * len(results))))
     told: dict[tuple[str, str], str] = {}
     texts: list[str] = []
@@ -175,9 +176,9 @@ def reports(results: Sequence[StepResult]) -> str:
 
 
 def report_of(result: StepResult, *, most: int = _LONGEST, same_as: str = "") -> str:
-    """One result for a model: what the worker said, its data, and its calls, each with shape and beginning.
+    """Returns one result as text for a model: the words of the worker, its data, and its calls with their shape.
 
-    ``same_as`` is the step of whose result the model has seen the same words.
+    ``same_as`` is a step in whose report the model has read the same words already.
     """
     said = result.result if result.status in GAVE else f"({result.status}) {result.error}"
     text = f"(as said of step {same_as})" if same_as else beginning(said, most)
@@ -195,7 +196,7 @@ def report_of(result: StepResult, *, most: int = _LONGEST, same_as: str = "") ->
 
 
 def beginning(text: str, most: int = _LONGEST) -> str:
-    """Returns the text, or its beginning with its length."""
+    """Returns the text, or its beginning and its length if it is too long."""
     if len(text) <= most:
         return text
     return f"{text[:most]}…\n[{len(text):,} characters in all; read more with {READ_RESULT}]"
@@ -226,7 +227,7 @@ def _call(call: Call, step: str, most: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """One or several steps for a worker, and what it should know to do them.
+    """The steps for a worker, with what it should know to do them.
 
     Attributes:
         text: The texts of its steps, for what reads them without a model.
@@ -255,12 +256,12 @@ class Brief:
 
     @property
     def step_ids(self) -> tuple[str, ...]:
-        """The ids of its steps."""
+        """Returns the ids of the steps."""
         return tuple(step.id for step in self.steps)
 
     @property
     def calls_before(self) -> int:
-        """Number of calls of an earlier attempt."""
+        """Returns the number of calls of an earlier attempt."""
         return len(self.before.calls) if self.before else 0
 
     def opening(self) -> str:
@@ -282,7 +283,7 @@ class Brief:
 
 
 def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]:
-    """The latest turns of a conversation within a token budget (approximate): whole messages, of people and answers."""
+    """Returns the latest messages of a conversation, of people and answers only, within a token budget."""
     told = [m for m in without_transcript(messages) if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
     count = count_tokens_approximately
     return list(trim_messages(told, max_tokens=max_tokens, token_counter=count, strategy="last", start_on="human"))
@@ -295,7 +296,7 @@ def conversation_text(messages: Sequence[AnyMessage], max_tokens: int) -> str:
 
 
 def task(request: str, conversation: str) -> str:
-    """Returns a request for a model, after the conversation before it, if there is one."""
+    """Returns a request for a model; the conversation before it, if any, comes first."""
     return f"The conversation before:\n{conversation}\n\nThe request:\n{request}" if conversation else request
 
 
@@ -307,9 +308,9 @@ _HEADINGS = {
     "skipped": "Skipped",
 }
 LISTED = "(The results are listed as they are: {})"
-"""The remark on an answer that could not be written."""
+"""The remark that is added if no answer could be written, so that the results are listed."""
 NAME = "supervisor"
-"""Author of the answer."""
+"""The name of the author of the answer."""
 
 
 async def synthesize(
@@ -320,10 +321,10 @@ async def synthesize(
     prompt: str = ANSWER,
     conversation: Sequence[BaseMessage] = (),
 ) -> AIMessage:
-    """Returns the answer to a request, from the results of its steps only, as the message that was streamed.
+    """Writes the answer to a request from the results of its steps, and returns the message that was streamed.
 
-    It has a line for each step that was not done: a model may claim what did not happen. If the model fails, the
-    results are listed, and the error is named. The model sees the earlier messages of the ``conversation``.
+    A line is added for each step that was not done, because a model may claim what did not happen. If the model fails,
+    the results are listed, and the error is named. The model sees the earlier messages of the ``conversation``.
     """
     told = f"Request: {request}\n\nResults of its steps:\n\n" + "\n\n".join(map(_said, results))
     try:
@@ -337,7 +338,7 @@ async def synthesize(
 
 
 def list_results(request: str, results: Sequence[StepResult]) -> str:
-    """The results of a plan, a line or a paragraph for each step: first what was done, then what was not and why."""
+    """Lists the results of a plan: first what was done, then what was not done and why."""
     done = [result for result in results if result.status in GAVE]
     parts = [_line(result, result.result.strip() or "done") for result in done]
     parts += not_done(results)
@@ -375,18 +376,18 @@ def _said(result: StepResult) -> str:
 
 
 PART = "callsheet_part"
-"""Key in ``response_metadata`` of these messages, which no provider gets."""
+"""Key in ``response_metadata`` that marks the messages of a transcript; providers do not get it."""
 _LONGEST_RESULT = 2_000
 _LONGEST_ARGUMENT = 500
 """Characters of a result, and of an argument; the state has all of it in ``results``."""
 
 
 def transcript(run: str, plan: Plan, results: Sequence[StepResult]) -> list[AnyMessage]:
-    """Returns the plan and the calls of a run, in the order of the results: each is an AI message and its answer.
+    """Returns the plan and the calls of a run as messages: for each call an AI message and its answer.
 
-    Every provider accepts them within a conversation: each call has an answer right after it, ids are unique over the
-    runs of a thread, names fit, and the plan is the text of the first call, because Gemini refuses a call after a text
-    of the model. A plan of one step, or without any call, is not shown.
+    Every provider accepts them within a conversation: each call has its answer right after it, ids are unique over the
+    runs of a thread, names are valid, and the plan is the text of the first call, because Gemini refuses a call after a
+    text of the model. A plan of one step, or without any call, is not shown.
     """
     calls = {(one.id, call.id): call for one in results for call in one.calls if call.id and call.agent}
     text = f"The plan:\n{plan_lines(plan.steps)}" if len(plan.steps) > 1 else ""
@@ -397,7 +398,7 @@ def transcript(run: str, plan: Plan, results: Sequence[StepResult]) -> list[AnyM
 
 
 def without_transcript(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Returns a conversation without what ``transcript`` has added to it: what people and answers say."""
+    """Removes the messages that ``transcript`` has added from a conversation."""
     return [message for message in messages if PART not in message.response_metadata]
 
 

@@ -1,4 +1,4 @@
-"""What a worker has for one step: the selected tools and its own, its calls, and how it ends."""
+"""What a worker has for a step: the selected tools and its own tools, its limits, and its calls."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def answer_skill(call: ToolCall, texts: Mapping[str, str]) -> ToolMessage:
 
 
 def long_calls(calls: Iterable[Call]) -> list[Call]:
-    """Returns the calls whose answers a model sees only in part."""
+    """Returns the calls whose answers are shown to the model only in part."""
     return [call for call in calls if call.agent and len(call.output) > _LONGEST]
 
 
@@ -114,7 +114,7 @@ def _beginning(call: Call) -> str:
 
 
 def answer_reading(call: ToolCall, results: Sequence[StepResult], calls: Sequence[Call]) -> ToolMessage:
-    """Answers a call of ``read_result`` with a piece of a result."""
+    """Answers a call of ``read_result`` with a part of a result."""
     try:
         request = _Reading.model_validate(call["args"])
         result = named_result(request.id, results, calls)
@@ -178,16 +178,19 @@ class Equipment:
 
     @property
     def secrets(self) -> RunSecrets | None:
-        """Holds the secret arguments of its calls; if None, they stay in its conversation."""
+        """Returns the secret arguments of its calls; None: they stay in its conversation."""
         return self.supervision.secrets if self.supervision else None
 
     @property
     def step_id(self) -> str:
-        """The step, if its calls are supervised."""
+        """Returns the id of the step, if its calls are supervised."""
         return self.supervision.step_id if self.supervision else ""
 
     def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
-        """Returns its tools and those that were added; only the conversation says which, so a resume gives the same."""
+        """Returns its tools, including those that were added during the conversation.
+
+        Only the conversation records these, so a resumed run has the same tools.
+        """
         held = dict(self.tools)
         if self.requests is None:
             return held
@@ -207,7 +210,7 @@ class Equipment:
         return calls_of(messages, held, first=1 + self.brief.calls_before)
 
     def answered_calls(self) -> tuple[Call, ...]:
-        """Returns the calls that have an answer by now, for a worker that is stopped from outside."""
+        """Returns the calls that have an answer, for a worker that is stopped from outside."""
         answers = _answers_by_id(self.seen)
         messages: list[AnyMessage] = []
         for message in self.seen:
@@ -238,7 +241,7 @@ class Equipment:
 
 
 OWN_TOOLS = (NEED_TOOL, READ_RESULT, FINISH)
-"""The worker's own tools, whose calls have no id: nothing refers to their answers."""
+"""The worker's own tools; their calls have no ids, because nothing refers to their answers."""
 _REMINDER = "reminder"
 """Key in the artifact of an answer that only reminds of an earlier one: it is no result, and has no id."""
 
@@ -251,7 +254,7 @@ def calls_of(
 
 
 def calls_by_id(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int = 1) -> dict[str, Call]:
-    """Returns the same calls by their ids in the conversation, without those of programs."""
+    """Returns the calls of a conversation by their ids there, without those of programs."""
     return {call_id: call for call_id, call in _identified(messages, tools, first=first, prefix="c") if call_id}
 
 
@@ -316,7 +319,7 @@ def _call(call: ToolCall, number: str, answer: ToolMessage | None, bound: BoundT
 
 
 def made_calls(messages: Sequence[BaseMessage]) -> int:
-    """Returns the number of calls, those of programs included."""
+    """Returns the number of calls, including those of programs."""
     number = 0
     for message in messages:
         if isinstance(message, AIMessage):
@@ -327,9 +330,9 @@ def made_calls(messages: Sequence[BaseMessage]) -> int:
 
 
 def reminder(call: ToolCall, messages: Sequence[BaseMessage]) -> ToolMessage | None:
-    """Answers a call that only repeats the one before it, which succeeded; returns None if it is to be made.
+    """Answers a call that only repeats the previous one, which succeeded; None if the call is to be made.
 
-    A call is answered so once: a model that makes it again, as to ask how far a job is, means it.
+    Such a reminder is given once: if the model makes the call again, for example to check on a job, the call is made.
     """
     calls = _calls_in(messages)
     answers = _answers_by_id(messages)

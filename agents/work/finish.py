@@ -1,4 +1,4 @@
-"""How a worker ends its task: by the tool ``finish``, or by plain words after a call that succeeded."""
+"""Ends the task of a worker: by the tool ``finish``, or by plain words after a successful call."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from callsheet.agents.registry.binding import RUN_PROGRAM
 from callsheet.graphs.text.messages import error_lines
 
 FINISH = "finish"
-"""The tool by which a worker ends its task; no tool of the catalog gets this name."""
+"""The name of the tool by which a worker ends its task; no tool of the catalog gets this name."""
 OUTCOME = "outcome"
-"""Where a worker's last message keeps its outcome, in ``additional_kwargs``."""
+"""Key in ``additional_kwargs`` of a worker's last message under which its outcome is stored."""
 _REPLAN = "need_plan"
 _NOT_ALONE = "call finish alone, after you have seen all results"
 NOTHING_DONE = (
     "No call has succeeded, so plain words do not end this task. Call the tools that it needs; or call finish, and say "
     "how it ended: done if there was nothing to call, cannot if it was not done."
 )
-"""For a worker that ends in plain words and has done nothing."""
+"""The message to a worker that ends with plain words although no call has succeeded."""
 _QUOTED = 200
 """Characters of a cut answer in its error."""
 _STATUSES: Mapping[str, Status] = {"done": "done", "partly": "partly", "cannot": "failed"}
@@ -83,7 +83,7 @@ def finish_definition(*, replans: bool, steps: Sequence[str] = ()) -> dict[str, 
 def finish_message(message: BaseMessage, calls: Sequence[Call], steps: Sequence[str] = ()) -> AIMessage | None:
     """Makes the last message of a worker that calls ``finish`` alone and correctly; None for any other message.
 
-    Its text is the worker's words; without any, the data.
+    Its text has the worker's words, or the data if there are none.
     """
     if not isinstance(message, AIMessage) or [call["name"] for call in message.tool_calls] != [FINISH]:
         return None
@@ -102,7 +102,7 @@ def finish_message(message: BaseMessage, calls: Sequence[Call], steps: Sequence[
 
 
 def refused_finish(call: ToolCall, calls: Sequence[Call], steps: Sequence[str], *, alone: bool) -> ToolMessage:
-    """Answers a call of ``finish`` that did not end the task with what is wrong with it."""
+    """Answers a call of ``finish`` that did not end the task, with the reason."""
     problem = str(_read(call["args"], calls, steps)) if alone else _NOT_ALONE
     return answer_to(call, problem, {"effect": "none"}, error=True)
 
@@ -124,13 +124,13 @@ def _read(args: Mapping[str, object], calls: Sequence[Call], steps: Sequence[str
 
 
 def ends_of(declared: Mapping[str, Any]) -> dict[str, StepEnd]:
-    """Returns how steps ended by a declared outcome, by their ids."""
+    """Returns how the steps in a declared outcome ended, by their ids."""
     ends: Mapping[str, Any] = declared.get("steps") or {}
     return {step_id: StepEnd(status=_STATUSES[end["status"]], data=end.get("data")) for step_id, end in ends.items()}
 
 
 def something_done(calls: Sequence[Call]) -> bool:
-    """Returns whether a call of an agent's tool has succeeded, or a program that only computes."""
+    """Returns whether a call of an agent's tool has succeeded, or a program that makes no calls."""
     callers = {call.id.partition(".")[0] for call in calls if "." in call.id}
     for call in calls:
         # What a program did that makes calls, its calls say.
@@ -141,9 +141,9 @@ def something_done(calls: Sequence[Call]) -> bool:
 
 
 def work_outcome(last: AnyMessage, calls: Sequence[Call], *, words_end: bool = False) -> tuple[Status, str]:
-    """Returns how the task ended, and why it was not done: by the declared outcome, otherwise by the plain words.
+    """Returns how the task ended and why it was not done, from the declared outcome or from the plain words.
 
-    Plain words mean done if a call has succeeded; with ``words_end``, they do in any case.
+    Plain words mean that it is done if a call has succeeded; with ``words_end``, they always do.
     """
     declared = last.additional_kwargs.get(OUTCOME)
     text = last.text.strip()

@@ -1,4 +1,4 @@
-"""Images, sounds and files in the results of tools, as a model sees them: a content block, or a note."""
+"""Shows images, sounds and files in the results of tools to a model: as a content block or as a note."""
 
 from __future__ import annotations
 
@@ -89,10 +89,10 @@ def _noted(match: re.Match[str]) -> str:
 
 
 def with_media(messages: Sequence[AnyMessage], model: BaseChatModel) -> list[AnyMessage]:
-    """A conversation for its model: the media of results as content blocks, if the model takes them; reads files.
+    """Returns a conversation for a model, in which media of results are content blocks if the model accepts them.
 
-    Otherwise the note in the text stands for a medium, and names its file. What was shown once stays as long as the
-    file does, so that the beginning of the conversation is the same at each turn.
+    Otherwise a note in the text names the file of each medium. A medium stays in the conversation as long as its file
+    exists, so that the beginning of the conversation is the same in each turn. Reads files.
     """
     profile: Mapping[str, Any] = model.profile or {}
     told: list[AnyMessage] = []
@@ -143,7 +143,7 @@ def has_media(messages: Sequence[AnyMessage]) -> bool:
 
 
 def without_media(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-    """Returns the conversation with notes only, for a provider that has refused a medium."""
+    """Returns the conversation with notes in place of media, for a provider that has refused a medium."""
     told: list[AnyMessage] = []
     for message in messages:
         if isinstance(message, ToolMessage) and isinstance(message.content, list):

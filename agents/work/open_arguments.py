@@ -1,4 +1,4 @@
-"""Finds what other tools of an agent say of an argument whose schema leaves its form open."""
+"""Finds descriptions of an argument in other tools of the agent, if its own schema leaves its form open."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FORMS = ("enum", "const", "properties", "pattern", "format")
 
 
 def siblings(catalog: Catalog, tool_ids: Sequence[str]) -> str:
-    """Describes the open arguments of these tools by what tools that are not among them say; empty if they say nothing.
+    """Describes the open arguments of these tools by what other tools of their agents say; empty if they say nothing.
 
     A schema such as ``{"items": {"type": "array"}}`` does not say what an item looks like. Often another tool of the
-    agent takes the same argument and does: by its schema, by the argument's description, or by its own.
+    agent takes the same argument and does say so: in its schema, in the argument's description, or in its own.
     """
     lines: dict[str, str] = {}  # id of the other tool -> its line
     for tool_id in tool_ids:

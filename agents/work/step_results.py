@@ -14,8 +14,9 @@ def step_results(
 ) -> list[StepResult]:
     """Divides the result of a worker among its steps; returns one result for each step, in their order.
 
-    Each has the words of the worker, and the status that ``finish`` gave it, else that of the worker. A call belongs to
-    the first unfinished step that names its tool; the cost, and tools that the worker asked for, to the first step.
+    Each has the words of the worker, and the status that ``finish`` gave the step, otherwise that of the worker. A call
+    belongs to the first unfinished step that names its tool. The cost, and the tools that the worker asked for, belong
+    to the first step.
 
     Args:
         whole: The result of the worker.
@@ -73,9 +74,9 @@ def calls_of_steps(
 ) -> dict[str, list[Call]]:
     """Divides the calls of a worker among its steps; returns them by step id.
 
-    A call belongs to the first step that names its tool, else to the first one that was given it, from the step of the
-    call before on. If there is no later one, it belongs to the last such step; if there is none at all, to the step of
-    the call before.
+    A call belongs to the first step that names its tool, otherwise to the first step for which the tool was selected,
+    starting at the step of the previous call. If there is no later such step, it belongs to the last one; if there is
+    none at all, to the step of the previous call.
     """
     divided: dict[str, list[Call]] = defaultdict(list)
     current = 0

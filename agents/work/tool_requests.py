@@ -1,4 +1,4 @@
-"""``need_tool``: a model gets the tools that it names; words are answered with names, and add nothing."""
+"""Answers ``need_tool``: a model gets the tools that it names; other words are answered with names of tools."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class ToolRequests:
 async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], requests: ToolRequests) -> ToolMessage:
     """Answers a call of ``need_tool``; ``tools`` are those that the model has.
 
-    Named tools are added, as many as may be. The answer gives near ids for unknown names, the tools of a named agent,
-    the text of a named skill, and for words the names that fit them.
+    Named tools are added, up to the limit. The answer has similar ids for unknown names, the tools of a named agent,
+    the text of a named skill, and names that fit other words.
     """
     try:
         need = _Need.model_validate(call["args"])

@@ -1,4 +1,4 @@
-"""The generic worker: a LangChain agent whose model and tools are passed with each step."""
+"""The generic worker: a LangChain agent that gets its model and tools with each step."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ _QUOTED = 500
 
 
 class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
-    """Gives the worker the model and the tools of its steps, and refuses every call to another tool.
+    """Gives the worker the model and the tools of its steps, and refuses calls of any other tool.
 
     Every message has the step's id in its metadata, which providers do not get.
     """
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Handler) -> ModelResponse[Any]:
-        """Calls the worker's model with its tools, until there is a reply that ends the turn or the task."""
+        """Calls the worker's model with its tools until a reply ends the turn or the task."""
         equipment = request.runtime.context
         equipment.seen[:] = request.messages
         replies = equipment.replies
@@ -142,7 +142,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         return [*new[:-1], ended or last]
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
-        """Runs a selected tool; a call to another tool is refused, and nothing is sent."""
+        """Runs a selected tool; a call of another tool is refused, and nothing is sent."""
         equipment = _equipment(request)
         messages = request.state["messages"]
         seen = equipment.seen
@@ -341,13 +341,14 @@ worker = create_agent(
     context_schema=Equipment,
     name="worker",
 )
-"""Compiled once; each call passes its ``Equipment`` as context."""
+"""The worker, compiled once; each call passes its ``Equipment`` as context."""
 
 
 async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] = worker) -> StepResult:
-    """Lets the worker do one step; the caller fills in ``id``, ``depends_on`` and ``agents`` of the result.
+    """Runs the worker for one step; the caller sets ``id``, ``depends_on`` and ``agents`` of the result.
 
-    A model that does not answer at first raises a ModelError, another run of the same step a ConcurrentRunError.
+    Raises a ``ModelError`` if the model does not answer at first, and a ``ConcurrentRunError`` if another run does the
+    step.
     """
     equipment = replace(equipment, brief=brief)
     about = {"step_id": equipment.step_id}

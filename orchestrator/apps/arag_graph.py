@@ -57,7 +57,7 @@ that is not enough for an answer, say what is known and what is missing. The que
 
 
 class ReaderPrompts(BaseModel):
-    """What the model of ``arag`` is told.
+    """The prompts for the model of ``arag``.
 
     Attributes:
         forced: The last request, when the budget is spent; ``{question}`` is replaced by the question.
@@ -72,7 +72,7 @@ class ReaderPrompts(BaseModel):
 
     @classmethod
     def paper(cls) -> ReaderPrompts:
-        """The strategy of the paper's system prompt and tool descriptions, in our words (A-RAG, arXiv 2602.03442)."""
+        """Returns the strategy of the paper's prompt and tool descriptions in our words (A-RAG, arXiv 2602.03442)."""
         return cls.model_validate_json(Path(__file__).with_name("arag_paper_prompts.json").read_text(encoding="utf-8"))
 
 
@@ -135,7 +135,7 @@ def create_arag(
 
 @dataclass(frozen=True, slots=True)
 class ReaderNodes:
-    """The nodes of ``arag``, with the objects that must stay out of the state."""
+    """The nodes of ``arag``, with the objects that cannot be stored in the state."""
 
     library: Library
     defaults: ReaderSettings
@@ -148,13 +148,13 @@ class ReaderNodes:
         return given.over(self.defaults) if given else self.defaults
 
     def model(self) -> BaseChatModel | None:
-        """Returns the chat model of the current run: from its context, else the workflow's own, else none."""
+        """Returns the chat model of the current run: that of its context, otherwise that of the workflow, if any."""
         given = context(ReaderSettings)
         name = (given and given.model) or (None if self.object_model else self.defaults.model)
         return chat_model(name) if name else self.object_model
 
     def prepare(self, state: ReaderInput) -> dict[str, Any]:
-        """Starts a question: resets the budget and updates the index; chunks read earlier in the thread stay read."""
+        """Starts a question: resets the budget and updates the index; the thread still knows which chunks were read."""
         fresh: dict[str, Any] = {"citations": [], "loops": 0, "retrieved_tokens": 0, "forced": False, "folder": ""}
         write = get_stream_writer()
         try:
@@ -175,7 +175,7 @@ class ReaderNodes:
         return {**fresh, "folder": str(folder), "trouble": ""}
 
     async def think(self, state: ReaderState) -> dict[str, Any]:
-        """Returns the next call, or the answer; once the budget is spent, the answer without further calls."""
+        """Returns the next call or the answer; once the budget is spent, the answer."""
         settings = self.settings()
         model = self.model()
         messages = state["messages"]
@@ -199,7 +199,7 @@ class ReaderNodes:
         return {"messages": [message], "read": artifact.get("read", {}), "retrieved_tokens": tokens}
 
     def answer(self, state: ReaderState) -> dict[str, Any]:
-        """Returns the answer, with citations of chunks that exist and were read only."""
+        """Returns the answer; citations of chunks that do not exist or were not read are removed."""
         if state["trouble"]:
             failed = {"arag": {"answered": False, "failed": True}}
             return {"messages": [AIMessage(state["trouble"], name="arag", additional_kwargs=failed)]}
@@ -244,7 +244,10 @@ class ReaderNodes:
 async def next_message(
     model: BaseChatModel, messages: Sequence[AnyMessage], tools: Sequence[BaseTool], prompts: ReaderPrompts
 ) -> AIMessage:
-    """The model's next message: one call, or the answer. Without tools, or if it is empty, it is told to answer now."""
+    """Asks the model for its next message: one call, or the answer.
+
+    Without tools, or if the message is empty, the model is told to answer now.
+    """
     told = [SystemMessage(prompts.system), *messages]
     empty = None
     if tools:
@@ -257,7 +260,7 @@ async def next_message(
 
 
 def ran(call: Mapping[str, Any], tools: Sequence[BaseTool]) -> ToolMessage:
-    """Runs one call; an invalid call gives a message with ``status="error"`` that says why."""
+    """Runs one call; the answer to an invalid call has ``status="error"`` and the reason."""
     by_name = {tool.name: tool for tool in tools}
     name = str(call["name"])
     try:
@@ -271,7 +274,7 @@ def ran(call: Mapping[str, Any], tools: Sequence[BaseTool]) -> ToolMessage:
 
 
 def check_citations(text: str, read: Collection[str]) -> tuple[str, list[str], list[str]]:
-    """Returns an answer without citations of chunks that were not read, its other citations, and those that it lost."""
+    """Removes citations of chunks that were not read; returns the text, the other citations, and the removed ones."""
     dropped: list[str] = []
 
     def kept_of(match: re.Match[str]) -> str:
@@ -329,8 +332,8 @@ Question = Annotated[str, Field(description="The whole question, in plain words.
 def load_folders(config: Mapping[str, ServerConfig]) -> SourceCatalog:
     """Returns an agent for each folder, with one tool that answers questions from its documents, with citations.
 
-    The graph ``arag`` finds the answer: with the model of the run, else of ``CALLSHEET_MODEL``. It first indexes what
-    is not indexed yet. If there is no such folder, it raises a CatalogError.
+    The graph ``arag`` answers, with the model of the run or otherwise of ``CALLSHEET_MODEL``. It first indexes new
+    documents. Raises a ``CatalogError`` if there is no such folder.
     """
     from callsheet.orchestrator.run.process.environment import Environment
 
@@ -346,9 +349,9 @@ def load_folders(config: Mapping[str, ServerConfig]) -> SourceCatalog:
 
 
 def document_tool(name: str, about: Overview, library: Library, model: str | None = None) -> BaseTool:
-    """The tool ``search_documents(question)`` over one folder, also for questions that the documents do not answer.
+    """Makes the tool ``search_documents(question)`` for one folder; it reports if the documents have no answer.
 
-    In a step, it answers with the model of the step's worker, otherwise with ``model``, if there is one.
+    In a step, it uses the model of the step's worker, otherwise ``model``, if there is one.
     """
     about_it = f"Answers questions about {about.topics}: searches the documents of {name}, and cites them."
 

@@ -1,4 +1,4 @@
-"""The supervisor with a question as input, and an answer with its steps as output."""
+"""The supervisor as an app that takes a question and returns an answer with its steps."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Supervisor = CompiledStateGraph[Any, Any, Any, Any]
 
 
 class AskInput(TypedDict):
-    """Input of the app."""
+    """The input of the app."""
 
     question: Annotated[str, Field(description="A question, or a request of several steps, in plain words.")]
 
 
 class AskOutput(TypedDict):
-    """Output of the app.
+    """The output of the app.
 
     Attributes:
         steps: One object per step: ``id``, ``text``, ``status``, ``tools`` (ids of those that were called), and
@@ -46,11 +46,11 @@ class AskOutput(TypedDict):
 
 
 class AskState(AskInput, AskOutput):
-    """State of the app."""
+    """The state of the app."""
 
 
 def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, AskInput, AskOutput]:
-    """Returns the supervisor with small schemas, for MCP clients and scripts.
+    """Returns the supervisor as an app with small schemas, for MCP clients and scripts.
 
     Each question is independent. Nobody can be asked: a call that needs approval is not made, and the answer says so.
 

@@ -1,4 +1,4 @@
-"""The arms of an evaluation with a chat model: ways to give the model tools, and what it did with a request."""
+"""The arms of an evaluation with a chat model: different ways of giving tools to the model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ K10 = "k10"
 MODES: tuple[str, ...] = tuple(reversed(get_args(Planning)))
 ARMS = (ALL, K10, *MODES)
 DEFAULT_ARMS = (K10, *MODES)
-"""Without ``all``, whose cost grows with the catalog."""
+"""The arms that run by default: all but ``all``, whose cost grows with the catalog."""
 _BEST = 10
 """Number of tools that a worker gets in the arm ``k10``."""
 _MAX_TURNS = 7
@@ -48,11 +48,11 @@ _PROMPT = "Call the tools that the request needs, and nothing else. When it is d
 
 App = CompiledStateGraph[State, Settings, ChatInput, ChatOutput]
 Record = Mapping[str, Any]
-"""A value of the state of a run, as JSON."""
+"""The state of a run, or a part of it, as JSON values."""
 
 
 class Attempt(BaseModel):
-    """What a model did with one request in one arm.
+    """The attempt of a model at one request in one arm.
 
     Attributes:
         offered: Ids of the tools that the model was shown.
@@ -76,11 +76,11 @@ class Attempt(BaseModel):
 
 
 Arm = Callable[[str], Awaitable[Attempt]]
-"""One way to give a model tools: makes an attempt at a request."""
+"""A way of giving tools to a model: a function that makes an attempt at a request."""
 
 
 def record_only(loaded: Loaded) -> Loaded:
-    """Returns the same catalog and policy with tools that validate their arguments and do nothing.
+    """Returns the same catalog and policy with tools that validate their arguments and do nothing else.
 
     No server is called.
     """
@@ -111,9 +111,9 @@ def _recording_tool(tool: Tool) -> StructuredTool:
 
 @dataclass(frozen=True, slots=True)
 class Arms:
-    """Makes arms over one catalog, whose tools are called without approval (see ``record_only``), and one model.
+    """Makes the arms over one catalog and one model; tools are called without approval (see ``record_only``).
 
-    ``tools`` is the maximum per worker in the arms of the supervisor.
+    ``tools`` is the maximum number of tools per worker in the arms of the supervisor.
     """
 
     loaded: Loaded
@@ -122,7 +122,7 @@ class Arms:
     tools: int = 10
 
     def named(self, name: str) -> Arm:
-        """Returns an arm by its name.
+        """Returns the arm with this name.
 
         Raises:
             SettingsError: There is no arm of this name; the message lists them.

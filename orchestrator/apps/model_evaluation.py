@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)(e[+-]?\d{1,3})?", re.ASCII)
 
 
 class Grade(NamedTuple):
-    """Why an attempt is not right, with the first wanted tools and what happened; empty if it is right."""
+    """The grade of an attempt: the cause of its failure with the tools that were expected; empty if it is right."""
 
     cause: str = ""
     detail: str = ""
@@ -115,7 +115,7 @@ class Graded(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ArmResult:
-    """The attempts of one arm, in the order of the queries; ``missing`` were not made, because of a limit."""
+    """The attempts of one arm, in the order of the queries; ``missing`` attempts were not made because of a limit."""
 
     arm: str
     cases: tuple[Graded, ...]
@@ -123,33 +123,33 @@ class ArmResult:
 
     @property
     def right(self) -> dict[str, float]:
-        """Id of a query -> 1.0 if the attempt is right, otherwise 0.0."""
+        """Returns 1.0 for each query whose attempt is right, otherwise 0.0, by the id of the query."""
         return {case.query.id: float(not case.grade.cause) for case in self.cases}
 
     @property
     def success(self) -> float:
-        """Share of right attempts, 0 to 1."""
+        """Returns the share of right attempts, 0 to 1."""
         return fmean(self.right.values()) if self.cases else 0.0
 
     @property
     def usage(self) -> Usage:
-        """The cost of all attempts."""
+        """Returns the cost of all attempts."""
         return sum((case.attempt.usage for case in self.cases), Usage())
 
     @property
     def failures(self) -> list[Graded]:
-        """The attempts that are not right."""
+        """Returns the attempts that are not right."""
         return [case for case in self.cases if case.grade.cause]
 
     @property
     def causes(self) -> Counter[str]:
-        """Number of failures by cause."""
+        """Returns the number of failures by cause."""
         return Counter(case.grade.cause for case in self.failures)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEvaluation:
-    """The results of all arms, compared with the first; ``stopped`` says why not all attempts were made."""
+    """The results of all arms, compared with the first; ``stopped`` is the reason if some attempts were not made."""
 
     model: str
     arms: tuple[ArmResult, ...]
@@ -161,7 +161,7 @@ class ModelEvaluation:
         return {"model": self.model, "stopped": self.stopped, "arms": [self.row(arm) for arm in self.arms]}
 
     def row(self, arm: ArmResult) -> dict[str, Any]:
-        """Returns an arm's figures.
+        """Returns the figures of an arm.
 
         Intervals are 95 % bootstraps over queries. The difference is to the first arm, over the queries that both
         attempted, with its interval.
@@ -194,7 +194,7 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def sample_queries(queries: Sequence[LabelledQuery], count: int | None) -> tuple[LabelledQuery, ...]:
-    """Returns the queries with labelled tools, or ``count`` of them: the same ones whatever the order of the file.
+    """Returns the queries with labelled tools, or a sample of ``count`` that does not depend on their order.
 
     Raises:
         SettingsError: No query has labelled tools.

@@ -1,4 +1,4 @@
-"""Middleware that shows any LangChain agent the names of all tools, and gives it the right ones at every turn."""
+"""Middleware that shows the names of all tools to any LangChain agent, and gives it the right tools at every turn."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ _OWN = (NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM)
 
 
 class EquippedState(AgentState[Any]):
-    """What the middleware remembers of a conversation.
+    """The state that the middleware keeps of a conversation.
 
     Attributes:
         callsheet_tools: Ids of the agent's tools from the catalog, in the order of their addition.
@@ -191,12 +191,12 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         self._skill_tokens = told.skill_tokens
 
     def before_agent(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Checks that questions can be answered, and starts a new scope for sessions."""
+        """Checks that questions can be answered, and opens new sessions for this call of the agent."""
         check_answerable(self._supervision(state))
         return {"callsheet_run": uuid.uuid4().hex, "callsheet_request": ""}
 
     def before_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """Selects tools for the last message of the user, if that was not done."""
+        """Selects tools for the last message of the user, unless that was done before."""
         self._roster()  # made here, where it may take a while, and only read before the call of the model
         text = last_request(state.get("messages", []))
         key = sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
@@ -212,13 +212,13 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return {"callsheet_tools": held[: self._most], **update}
 
     async def abefore_model(self, state: EquippedState, runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """As ``before_model``, off the event loop."""
+        """Selects tools as ``before_model`` does, in a thread."""
         return await asyncio.to_thread(self.before_model, state, runtime)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ExtendedModelResponse[Any]:
-        """Shows the model the selected tools after its own."""
+        """Adds the selected tools to those of the model."""
         shown, own, held = self._shown(request)
         shown = shown.override(messages=self._messages(shown, held))
         return self._normalized(handler(shown), request.state, own, held)
@@ -226,7 +226,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ExtendedModelResponse[Any]:
-        """Shows the model the selected tools after its own."""
+        """Adds the selected tools to those of the model."""
         shown, own, held = self._shown(request)
         shown = shown.override(messages=await asyncio.to_thread(self._messages, shown, held))
         return self._normalized(await handler(shown), request.state, own, held)
@@ -244,11 +244,11 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return await (handler(request) if _is_own(request) else self._answer(request, handler))
 
     def after_agent(self, state: EquippedState, runtime: Runtime[Any]) -> None:
-        """Ends the sessions."""
+        """Closes the sessions."""
         self._registry.close(state.get("callsheet_run", ""))
 
     async def aafter_agent(self, state: EquippedState, runtime: Runtime[Any]) -> None:
-        """Ends the sessions."""
+        """Closes the sessions."""
         await self._registry.close_run(state.get("callsheet_run", ""))
 
     def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], list[str], dict[str, BoundTool]]:
@@ -426,7 +426,7 @@ def _name(tool: BaseTool | dict[str, Any]) -> str:
 
 
 def last_request(messages: Sequence[Any]) -> str:
-    """Returns the last message of the user, without those that other middleware wrote in their name."""
+    """Returns the last message of the user; messages that other middleware wrote in the user's name are skipped."""
     for message in reversed(messages):
         if isinstance(message, HumanMessage) and not message.additional_kwargs.get("lc_source"):
             return message.text
@@ -448,9 +448,9 @@ def _with_remark(messages: Sequence[Any], text: str) -> list[Any]:
 def pick_tools(
     text: str, retriever: AgentGraphRetriever, held: Set[str], *, tools: int, **reach: Any
 ) -> tuple[list[str], list[str]]:
-    """Ids of the tools for a message of the user, none if nothing fits, or if the agent has them all; and of skills.
+    """Returns the ids of tools and of skills for a message of the user; tools that the agent has are skipped.
 
-    If nothing fits, all tools of a catalog that has no more than ``tools`` are given.
+    If nothing fits, no tools are returned, or all of them if the catalog has at most ``tools``.
     """
     most = retriever.selector.settings.max_query
     reach = {**reach, "tools": tools}

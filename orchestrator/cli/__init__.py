@@ -1,1 +1,1 @@
-"""The command line: ``callsheet``."""
+"""The command line, ``callsheet``."""

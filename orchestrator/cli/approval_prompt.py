@@ -1,4 +1,4 @@
-"""Asks a person at the terminal about calls: every key of what is agreed to is shown, long texts are shortened."""
+"""Asks a person at the terminal about calls; shows every key of the arguments, and shortens long texts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ALIKE = ("tool", "why", "problem", "decisions", "always")
 
 
 def has_terminal() -> bool:
-    """Returns whether there is a terminal."""
+    """Returns whether the program runs in a terminal, so that a person can be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -47,7 +47,7 @@ class _Asked:
 
 
 def ask_person(waiting: Sequence[Any]) -> dict[str, Any]:
-    """Asks about the interrupts of a run: about calls of one tool together, about everything else one by one.
+    """Asks about the interrupts of a run: calls of one tool together, everything else one by one.
 
     Returns:
         Interrupt id -> answer; without those that the person left for later, in whole or in part.
@@ -77,7 +77,7 @@ def _asked(waiting: Sequence[_Asked]) -> dict[str, Any]:
 
 
 def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
-    """Approves all calls but those of unknown outcome, with unchecked arguments, or that a person must confirm."""
+    """Approves all calls, except those of unknown outcome, with unchecked arguments, or that a person must confirm."""
     return {
         one.id: decision_on("approve", one.value)
         for one in waiting
@@ -86,7 +86,7 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
 
 
 def leave_inputs(waiting: Sequence[Any]) -> dict[str, Any]:
-    """Returns the answers if nobody can be asked: steps without values do not change, and questions are left open."""
+    """Returns the answers if nobody can be asked: missing values stay missing, and questions stay open."""
     return {one.id: decision_on("reject", one.value) for one in waiting if _kind(one) in ("needs_input", "question")}
 
 
@@ -286,7 +286,8 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
 def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
     """Asks at the terminal for consent to what these catalogs would start or read, and stores it.
 
-    A ``TrustError`` if the person does not agree. If nobody can be asked, loading fails and says what to do.
+    Raises a ``TrustError`` if the person does not consent. If nobody can be asked, loading fails later and says what to
+    do.
     """
     if yes or yes_from_environment() or not has_terminal():
         return
@@ -304,9 +305,9 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
 
 
 def ask_trust(loaded: Loaded, *, yes: bool) -> bool:
-    """Asks once whether the tools that servers and specifications mark as read-only are believed, and stores it.
+    """Asks once whether the read-only marks of servers and specifications are trusted, and stores the answer.
 
-    All tools are one list with one answer.
+    All tools are in one list with one answer.
 
     Returns:
         Whether another server or specification is believed from now on.

@@ -212,7 +212,7 @@ async def run_workflow(
     given: Any,
     show: Callable[[RunEvent], None],
 ) -> RunResult:
-    """Runs a workflow in a thread until it ends or waits for a person, and shows its custom events.
+    """Runs a workflow in a thread until it ends or waits for a person, and prints its events.
 
     Raises:
         SettingsError: There is nothing to continue, or a new request would replace an unfinished one.
@@ -225,7 +225,7 @@ async def run_workflow(
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """The end of a run, or where it waits.
+    """The result of a run that has ended, or that waits for a person.
 
     Attributes:
         state: Its values, with the results of an unfinished wave.
@@ -237,22 +237,22 @@ class RunResult:
 
     @property
     def answer(self) -> str:
-        """The text of the last message."""
+        """Returns the text of the last message."""
         text: str = self.state["messages"][-1].text
         return text
 
     @property
     def exit_status(self) -> int:
-        """0 if every step of the plan was done, 3 if a part of the request was, and 1 for everything else."""
+        """Returns 0 if every step was done, 3 if a part of the request was done, otherwise 1."""
         return 1 if self.waiting else _EXIT.get(self.state.get("ended", ""), 1)
 
     @property
     def plan(self) -> Mapping[str, Any]:
-        """The plan; without steps while the user is asked about the request."""
+        """Returns the plan; it has no steps while the user is asked about the request."""
         return self.state.get("plan") or {"steps": [], "note": ""}
 
     def steps(self) -> list[dict[str, Any]]:
-        """Returns every step of the plan with its result; ``waiting`` if it has not run."""
+        """Returns every step of the plan with its result; a step that has not run has the status ``waiting``."""
         return [self._step(step) for step in self.plan["steps"]]
 
     def _step(self, step: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Opens a page in a browser without its address in a command line, which every user of the machine can read."""
+"""Opens a page in a browser without showing its address in a command line, which every user can read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAGE = """<!doctype html>
 def open_privately(url: str) -> bool:
     """Opens a page whose address holds a key; returns whether a browser was found.
 
-    The browser gets the name of a file that only its user can read, which leads to the page, and which is deleted when
+    The browser gets the name of a file that only its user can read and that leads to the page. The file is deleted when
     this program ends.
     """
     file = private_folder(state_folder() / "pages") / f"open-{secrets.token_hex(8)}.html"

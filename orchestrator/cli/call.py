@@ -1,4 +1,4 @@
-"""``callsheet call``: one call of one tool, with the checks and questions of a run."""
+"""``callsheet call`` makes one call of one tool, with the checks and questions of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``callsheet documents``: an index and a reader for a folder of documents."""
+"""``callsheet documents`` indexes a folder of documents and answers questions from it."""
 
 from __future__ import annotations
 

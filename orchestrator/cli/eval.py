@@ -1,4 +1,4 @@
-"""``callsheet eval``: labelled queries, for retrieval or, with ``--model``, for a chat model in several arms."""
+"""``callsheet eval`` measures retrieval on labelled queries, or a chat model in several arms."""
 
 from __future__ import annotations
 

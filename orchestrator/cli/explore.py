@@ -1,4 +1,4 @@
-"""``callsheet explore``."""
+"""``callsheet explore`` serves the page of a catalog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command group, and its exit statuses."""
+"""The group of all commands, and their exit statuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``callsheet mcp``: the gateway, and ``callsheet mcp install``, which adds it to a client by the client's command."""
+"""``callsheet mcp`` serves the gateway; ``callsheet mcp install`` adds it to an MCP client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output for people in the terminal: what is known about a catalog, and runs; colours only on a terminal."""
+"""Prints what is known about a catalog, and runs, for people; uses colours only in a terminal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SafeConsole(Console):
     """A console that removes control characters, ANSI codes and other hidden characters from all texts."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """As in rich, with the text of every segment cleaned; styles are kept."""
+        """Renders as rich does, but removes hidden characters from the text of every segment; styles are kept."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else shown(text, most=None), style, control)
 
@@ -45,7 +45,7 @@ class SafeConsole(Console):
 def console(*, wrap: bool = False) -> SafeConsole:
     """Returns a console of at most 100 columns for standard output.
 
-    In a pipe, lines are unlimited unless they ``wrap``.
+    If the output is not a terminal, lines are unlimited unless they ``wrap``.
     """
     probe = SafeConsole()
     width = min(probe.width, WIDEST) if probe.is_terminal else WIDEST
@@ -53,12 +53,12 @@ def console(*, wrap: bool = False) -> SafeConsole:
 
 
 def table(*columns: Column | str, header: bool = True) -> Table:
-    """Returns a table without lines."""
+    """Returns a table without border lines."""
     return Table(*columns, box=None, pad_edge=False, show_header=header)
 
 
 def number(header: str = "") -> Column:
-    """Returns a column of numbers."""
+    """Returns a column for numbers."""
     return Column(header, justify="right")
 
 
@@ -68,7 +68,7 @@ def folded_column(header: str = "", style: str = "cyan") -> Column:
 
 
 def cut_line(text: str, most: int) -> str:
-    """Returns a text in one line of at most ``most`` characters."""
+    """Returns a text as one line of at most ``most`` characters."""
     return line if len(line := " ".join(text.split())) <= most else f"{line[: most - 1]}…"
 
 
@@ -153,7 +153,7 @@ def show_proposals(edges: Sequence[Proposal], file: Path | None) -> None:
 def show_evaluation(
     evaluation: Evaluation, *, catalog: Catalog, methods: Mapping[str, Evaluation] | None = None
 ) -> None:
-    """Prints an evaluation: metrics, methods beside it, tokens, confused tools, and the first missed queries."""
+    """Prints an evaluation: metrics, other methods, tokens, confused tools, and the first incomplete selections."""
     out = console(wrap=True)
     queries = counted(evaluation.n, "query", "queries")
     sizes = f"{counted(len(catalog.agents), 'agent')}, {counted(len(catalog.tools), 'tool')}"
@@ -270,9 +270,9 @@ def progress_line(event: RunEvent) -> str:
 
 
 class Show:
-    """Prints the events of a run as they happen; with ``explain`` also the picks that no call has used.
+    """Prints the events of a run as they happen; with ``explain`` also tools that were selected but not called.
 
-    ``runnable`` completes the commands that a text names.
+    ``runnable`` completes the commands in a text, so that they can be run.
     """
 
     def __init__(self, *, explain: bool = False, runnable: Callable[[str], str] = str) -> None:
@@ -285,12 +285,12 @@ class Show:
         self._status: Status | None = None
 
     def working(self) -> AbstractContextManager[object]:
-        """Shows on a terminal that the run is working, and how far a call is that says so."""
+        """Shows in a terminal that the run is working, with the progress that a call reports."""
         self._status = self._console.status(_WORKING) if self._console.is_terminal else None
         return self._status or nullcontext()
 
     def event(self, event: RunEvent) -> None:
-        """Prints one custom event of the supervisor; unknown events are ignored."""
+        """Prints one event of the supervisor; unknown events are ignored."""
         match event.get("event"):
             case "plan":
                 self._plan(event)
@@ -322,7 +322,7 @@ class Show:
             self._console.print(f"[{GREY}]{escape(used)}[/]")
 
     def waiting(self, interrupts: Sequence[Any], again: str) -> None:
-        """Prints what waits for a person, and the command to continue."""
+        """Prints the questions that wait for a person, and the command to continue."""
         self._heading("Waiting for you")
         for one in interrupts:
             asked = flat(one.value)
@@ -405,7 +405,7 @@ class Show:
 
 
 def show_selection(selection: Selection, *, explain: bool) -> None:
-    """Prints a selection as a table; with ``explain`` also what was cut, and why."""
+    """Prints a selection as a table; with ``explain`` also the candidates that were left out, and why."""
     out = console()
     if selection.verdict == "nothing_fits":
         nearest = selection.agents or selection.skills
@@ -440,6 +440,8 @@ def _reasons(selection: Selection) -> list[str]:
         reasons.append(f"judged: {selection.decision.summary}")
     if trace.policy:
         reasons.append(trace.policy)
+    for agent, terms in trace.contributions.items():
+        reasons.append(f"agent {agent}: {' + '.join(map(str, terms))}")
     # The first unit is the request as a whole.
     reasons += [f"{unit.kind}: {unit.text}" for unit in trace.units[1:]]
     reasons += [f"cut: {cut.id} ({cut.score:.2f}): {cut.reason}" for cut in trace.cut[:_MOST_CUTS]]

@@ -1,4 +1,4 @@
-"""``check``, ``approve``, ``trust`` and ``export``: what is wrong with a catalog, what changed, what is allowed."""
+"""``check``, ``approve``, ``trust`` and ``export``: problems, changes and permissions of a catalog."""
 
 from __future__ import annotations
 

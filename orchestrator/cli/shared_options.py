@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they open."""
+"""The options that several commands share, and functions that open what they name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """The options of a command that opens a catalog, which it gets as ``options``; ``place`` is that of the index."""
+    """The options of a command that opens a catalog; ``place`` is where the index is stored."""
 
     catalogs: tuple[str, ...]
     policy: str | None
@@ -72,9 +72,9 @@ class CatalogOptions:
         return loaded
 
     def runnable(self, text: str) -> str:
-        """Returns a text in which each command in backticks has the catalogs of this command, so that it runs.
+        """Returns a text in which each command in backticks has the catalogs of this command, so that it can be run.
 
-        Whatever names a command need not know where its catalog is, and must not tell the users of a server.
+        Other code that mentions a command does not know the catalog, and must not show it to users of a server.
         """
         catalogs = [word for name in self.catalogs or Environment().catalog for word in ("--catalog", name)]
 
@@ -85,7 +85,7 @@ class CatalogOptions:
         return _NAMED_COMMAND.sub(completed, text)
 
     def reader(self) -> Callable[..., Loaded]:
-        """Loads the catalogs without asking for consent, with ``anew`` and the like of ``load``; for any thread."""
+        """Returns a function that loads the catalogs without asking for consent; it can be called from any thread."""
         from callsheet.graphs import load, policy_of
 
         named = catalogs_of(self.catalogs)
@@ -93,7 +93,7 @@ class CatalogOptions:
         return partial(load, *named, yes=self.yes, pins=self.pins, policy=policy)
 
     def again(self, *words: str, without: Collection[str]) -> str:
-        """Returns the command that runs now, as it is typed: with these words, and all of its options but these."""
+        """Returns the present command line with these additional words and without the options ``without``."""
         context = click.get_current_context()
         parts = [*context.command_path.split(), *words]
         for option in context.command.params:
@@ -133,7 +133,7 @@ class CatalogOptions:
             )
 
     def selector(self, loaded: Loaded, **more: Any) -> tuple[Selector, Changes, str | Path | None]:
-        """Returns the index of ``retriever`` without LangChain, whose import takes a second; for no particular user.
+        """Opens the index without LangChain, whose import takes a second; not restricted to a user.
 
         Returns:
             The selector, what was changed in the index, and its place; None in memory.
@@ -151,9 +151,9 @@ class CatalogOptions:
 
 
 def catalogs_of(given: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns the catalogs that a command was given, or those of ``CALLSHEET_CATALOG``.
+    """Returns the catalogs that were named for a command, otherwise those of ``CALLSHEET_CATALOG``.
 
-    A ``SettingsError`` without any.
+    Raises a ``SettingsError`` if there are none.
     """
     named = given or Environment().catalog
     if named:
@@ -162,7 +162,7 @@ def catalogs_of(given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def report(content: Mapping[str, Any], text: str | Callable[[], object], *, as_json: bool) -> None:
-    """Prints the result of a command: as one JSON object, or for people, as a text or by a function."""
+    """Prints the result of a command: as one JSON object, or as text for people."""
     if as_json:
         click.echo(json.dumps(content, ensure_ascii=False))
     elif isinstance(text, str):  # of a message, it can be called too
@@ -172,7 +172,7 @@ def report(content: Mapping[str, Any], text: str | Callable[[], object], *, as_j
 
 
 def save(file: Path, text: str) -> None:
-    """Writes the file of ``-o``, or a usage error."""
+    """Writes the file of ``-o``; raises a usage error if that fails."""
     from callsheet.graphs.storage import replace_bytes
 
     try:
@@ -189,19 +189,19 @@ def _as_typed(option: click.Option, value: Any) -> list[str]:
 
 
 def refuse_before(context: click.Context, command: str) -> None:
-    """A usage error for an option of a group in front of one of its commands, which would not get it."""
+    """Raises a usage error for an option that stands before the name of a subcommand, which would ignore it."""
     for option in context.command.params:
         if context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"put {option.opts[0]} after {command!r}, or leave it out")
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
-    """One decorator of several, which stand in the help in this order."""
+    """Combines several decorators to one; their options stand in the help in this order."""
     return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
 def env(name: str) -> dict[str, Any]:
-    """Returns the variable of an option."""
+    """Returns the keyword arguments that bind an option to the variable ``CALLSHEET_`` and this name."""
     return {"envvar": f"CALLSHEET_{name}", "show_envvar": True}
 
 
@@ -212,7 +212,7 @@ def _taxonomy(_context: click.Context, _parameter: click.Parameter, file: str | 
 
 
 def model_option(about: str, **more: Any) -> Callable[[Any], Any]:
-    """``--model``; ``check_model_name`` refuses an invalid one before anything is started."""
+    """Makes the option ``--model``; ``check_model_name`` refuses an invalid name before anything is started."""
     return click.option("--model", metavar="PROVIDER:NAME", help=about, **more)
 
 
@@ -222,7 +222,7 @@ decision_option = click.option(
 
 
 def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Command]:
-    """``-k`` and ``--tools``, up to these numbers."""
+    """Makes the options ``-k`` and ``--tools`` with these maximum values."""
     most = click.IntRange(1, agents), click.IntRange(1, tools)
     return together(
         click.option("-k", "agents", type=most[0], help=f"Maximum agents per {each}.  [default: no limit]"),
@@ -257,7 +257,7 @@ def _catalog_names() -> Iterable[str]:
 
 
 def methods_option(name: str, about: str) -> Callable[[Any], Any]:
-    """``--method`` or ``--methods``, as the settings of each method by its name."""
+    """Makes the option ``--method`` or ``--methods``, whose value is the settings of each method by name."""
     metavar = "NAME" if name == "--method" else "NAME,..."
     return click.option(name, cls=_NamesOption, names=_method_names, metavar=metavar, callback=_methods, help=about)
 
@@ -274,7 +274,7 @@ def _methods(_context: click.Context, parameter: click.Parameter, given: str | N
 
 
 def output_option(about: str) -> Callable[[Any], Any]:
-    """``-o``, as ``file``."""
+    """Makes the option ``-o``, which is passed as ``file``."""
     return click.option("-o", "--output", "file", type=FILE, help=about)
 
 
@@ -328,7 +328,7 @@ _loading = together(
 
 
 def catalog_options(command: Command) -> Command:
-    """``--catalog``, ``--policy``, ``--pins``, ``--yes`` and ``--json``: everything for loading a catalog."""
+    """Adds the options for loading a catalog: ``--catalog``, ``--policy``, ``--pins``, ``--yes`` and ``--json``."""
     names = {field.name for field in fields(CatalogOptions)}
 
     @wraps(command)
@@ -347,12 +347,12 @@ def catalog_options(command: Command) -> Command:
 
 
 def common(command: Command) -> Command:
-    """``catalog_options`` and ``index_options``."""
+    """Adds ``catalog_options`` and ``index_options``."""
     return index_options(catalog_options(command))
 
 
 def check_model_name(name: str | None) -> None:
-    """Creates a chat model before anything is started, so that one that cannot work is refused at once."""
+    """Creates a chat model before anything is started, so that an invalid name is reported at once."""
     if name:
         from callsheet.agents import chat_model
 
@@ -360,7 +360,7 @@ def check_model_name(name: str | None) -> None:
 
 
 def allowed_catalog(loaded: Loaded) -> Catalog:
-    """Returns the part of a catalog that the policy allows, for a command that passes it on; reports what is hidden."""
+    """Returns the part of a catalog that the policy allows, and reports how much is hidden."""
     if loaded.policy is None:
         return loaded.catalog
     view = loaded.policy.view(loaded.catalog)
@@ -371,7 +371,7 @@ def allowed_catalog(loaded: Loaded) -> Catalog:
 
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on standard error, called with done and total; nothing without a terminal."""
+    """Shows a progress bar on standard error, which is updated with (done, total); does nothing without a terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return

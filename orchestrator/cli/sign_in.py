@@ -1,4 +1,4 @@
-"""``callsheet sign-in`` and ``callsheet sign-out``."""
+"""``callsheet sign-in`` and ``callsheet sign-out`` store and delete tokens of servers."""
 
 from __future__ import annotations
 

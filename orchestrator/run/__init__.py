@@ -1,1 +1,1 @@
-"""Settings, user, stored preferences, threads and metrics of a run."""
+"""What belongs to one run: settings, the user, stored preferences, threads and metrics."""

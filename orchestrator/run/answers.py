@@ -1,8 +1,8 @@
-"""Clients that answer one question at a time, without its id: Agent Chat UI, the agent inbox, AG-UI.
+"""Accepts answers of clients that answer one question at a time without its id, such as Agent Chat UI.
 
-LangGraph refuses such an answer if several questions wait. If one does, it gives the answer to the first code that
-asks. Here an answer is for one of the questions that wait, and only for that one; and a run can ask one question after
-the other, so that no client shows one question and answers another.
+LangGraph refuses such an answer if several questions wait; if one waits, it passes the answer to whichever code asks
+first. Here, an answer goes only to the question that it belongs to. A run can also ask one question after the other, so
+that no client shows one question and answers another.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _INTERRUPT_ID = re.compile(r"[0-9a-f]{32}")
 
 
 def is_by_id(answer: object) -> bool:
-    """Returns whether what resumes a thread names the questions that it answers."""
+    """Returns whether the value that resumes a thread has answers by the ids of their questions."""
     return isinstance(answer, Mapping) and all(_INTERRUPT_ID.fullmatch(str(name)) for name in answer)
 
 
 def by_id(answer: Any, waiting: Sequence[Interrupt]) -> Any:
-    """An answer by the id of its question: the one with the hash in the answer; without a hash, the first that waits.
+    """Returns an answer by the id of its question: the one with the hash in the answer, otherwise the first.
 
-    The only question that waits gets every answer: it is asked again if the answer is for another.
+    If a single question waits, it gets every answer; it is asked again if the answer belongs to another question.
 
     Raises:
         SettingsError: The answer has a hash that none of several questions has.
@@ -76,7 +76,7 @@ class _Turn:
 
 @contextmanager
 def asked_in_turn(questions: Literal["one", "all"]) -> Iterator[None]:
-    """Lets a step ask all its questions, or ``one``, and none if another step of the run has asked.
+    """Limits the questions that a step may ask: ``all``, or only ``one``, and none if another step has asked.
 
     A step that may not ask yet is interrupted without a question. It asks when the run is resumed.
 
@@ -100,37 +100,37 @@ def _with_turn(config: RunnableConfig | None) -> RunnableConfig:
 
 
 class AnswerableGraph(StateGraph[Any, Any, Any, Any]):
-    """A workflow whose app takes answers with and without ids."""
+    """A workflow whose compiled app accepts answers with and without ids."""
 
     def compile(self, *args: Any, **more: Any) -> CompiledStateGraph[Any, Any, Any, Any]:
-        """As in LangGraph."""
+        """Compiles the workflow as LangGraph does."""
         app = super().compile(*args, **more)
         fields = {name: value for name, value in vars(app).items() if name != "__orig_class__"}
         return AnswerableApp(**fields)
 
 
 class AnswerableApp(CompiledStateGraph[Any, Any, Any, Any]):
-    """An app that gives an answer without an id to the question that it is for."""
+    """An app that passes an answer without an id to the question that it belongs to."""
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Iterator[Any]:  # noqa: A002
-        """As in LangGraph."""
+        """Streams as LangGraph does."""
         if _lacks_id(input):
             waiting = self.get_state(config or {}).interrupts
             input = replace(input, resume=by_id(input.resume, waiting))  # noqa: A001
         yield from super().stream(input, _with_turn(config), **more)
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:  # noqa: A002
-        """As in LangGraph; several questions are in the order of the state, whichever was asked first."""
+        """Runs as LangGraph does; several questions are returned in the order of the steps in the state."""
         done = super().invoke(input, config, **more)
         return _ordered(done, self.get_state(config or {}).interrupts) if _asks_several(done) else done
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> Any:  # noqa: A002
-        """As ``invoke``."""
+        """Runs as ``invoke`` does."""
         done = await super().ainvoke(input, config, **more)
         return _ordered(done, (await self.aget_state(config or {})).interrupts) if _asks_several(done) else done
 
     async def astream(self, input: Any, config: RunnableConfig | None = None, **more: Any) -> AsyncIterator[Any]:  # noqa: A002
-        """As in LangGraph."""
+        """Streams as LangGraph does."""
         if _lacks_id(input):
             waiting = (await self.aget_state(config or {})).interrupts
             input = replace(input, resume=by_id(input.resume, waiting))  # noqa: A001

@@ -1,4 +1,4 @@
-"""How a request for tools is answered, alike for a worker and for an agent with ``CallsheetTools``."""
+"""Answers requests for tools in the same way for a worker and for an agent with ``CallsheetTools``."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def tool_requests(
     roster_tokens: int = 0,
     **more: Any,
 ) -> ToolRequests:
-    """Answers requests by adding what is named, and by names for words.
+    """Makes the object that answers requests for tools: it adds named tools, and answers other words with names.
 
-    ``visible`` is restricted to what the user may see. ``bind`` makes tools by the names that the model sees, from ids
-    and the names in use. ``roster_tokens`` are those of the roster that the model sees, if it sees one: if that has all
-    names, words are answered with the lines of few agents. ``more`` are further fields of ``ToolRequests``.
+    ``visible`` is restricted to what the user may see. ``bind`` makes tools from their ids, given the names in use.
+    ``roster_tokens`` is the limit of the roster that the model sees, if it sees one; if that has all names, words are
+    answered with the lines of few agents. ``more`` are further fields of ``ToolRequests``.
     """
     catalog = visible.catalog
     few = _FEW if roster_tokens and roster(catalog, max_tokens=roster_tokens).whole else None

@@ -1,4 +1,4 @@
-"""The current run: its user, its settings, and its store, as on LangGraph's server; for blocking callers too."""
+"""The current run: its user, its settings and its store, on a LangGraph server or in a blocking program."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ S = TypeVar("S", bound=GraphSettings)
 
 
 def waited_for(work: Coroutine[Any, Any, T]) -> T:
-    """Runs asynchronous work inside a blocking run, and returns its result."""
+    """Runs asynchronous work inside a blocking run and returns its result."""
     with set_config_context(in_threads(get_config())) as context:
         return context.run(LOOP.blocking, work)
 
@@ -80,7 +80,7 @@ _STORED = "{} is a preference in the store, which others may have written, so it
 _USER = "langgraph_auth_user"
 _PERMISSIONS = "langgraph_auth_permissions"
 PREFERENCES = "preferences"
-"""Key of a user's preferences in the user's namespace; the value has fields of ``Settings``."""
+"""The key of a user's preferences in the user's namespace; the value has fields of ``Settings``."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -107,15 +107,15 @@ def anonymous_client() -> bool:
 
 
 def standing_approvals(loaded: Loaded) -> StandingApprovals | None:
-    """Returns what the user of the current run has approved for good.
+    """Returns the permanent approvals of the user of the current run.
 
-    Unauthenticated clients share theirs, and no others.
+    Unauthenticated clients share theirs, and use no others.
     """
     return StandingApprovals.of(loaded.label, None if anonymous_client() else caller().id)
 
 
 def call_ledger(loaded: Loaded) -> CallLedger:
-    """Returns the open calls of the user of the current run; unauthenticated clients share theirs, and no others."""
+    """Returns the open calls of the user of the current run; unauthenticated clients share one ledger."""
     return CallLedger(loaded.label, None if anonymous_client() else caller().id)
 
 
@@ -127,9 +127,10 @@ def _configurable() -> Mapping[str, Any]:
 
 
 def user_of(user: object, permissions: object = ()) -> User:
-    """Returns the user that an authentication returned; an anonymous ``User`` without an identity.
+    """Converts the user object of an authentication to a ``User``; without an identity, the user is anonymous.
 
-    It is an object or a mapping with ``identity``, and optionally ``groups`` and ``permissions``; all are groups.
+    It is an object or a mapping with ``identity``, and optionally ``groups`` and ``permissions``, which both become
+    groups.
     """
     identity = _field(user, "identity")
     if not isinstance(identity, str) or not identity:
@@ -164,12 +165,12 @@ class RunConfiguration:
     reviews: Reviews = field(default_factory=dict)
 
     def of(self, preferences: Mapping[str, Any]) -> RunConfiguration:
-        """Returns the same with a user's preferences, which must fit ``Settings``."""
+        """Returns the configuration with a user's preferences, which must fit ``Settings``."""
         return replace(self, preferences=Settings(**preferences)) if preferences else self
 
     @property
     def settings(self) -> Settings:
-        """The settings of the current run.
+        """Returns the settings of the current run.
 
         Neither stored preferences nor a client without authentication can reduce the calls that need approval.
         """
@@ -179,7 +180,7 @@ class RunConfiguration:
         return found
 
     def noted(self, note: str) -> str:
-        """Returns the note of a plan, with the settings of the current run that were rejected."""
+        """Returns the note of a plan with the rejected settings of the current run appended."""
         return "; ".join(filter(None, (note, self._refused(self._said()))))
 
     def _said(self) -> Settings:
@@ -208,7 +209,7 @@ class RunConfiguration:
         return why.format(asked, ", ".join(repr(getattr(before, name)) for name in names))
 
     def model(self, role: Role) -> BaseChatModel | None:
-        """Returns the chat model for a role in the current run: from its context, the user, the supervisor, or none.
+        """Returns the chat model for a role in the current run: of its context, the user or the supervisor; else None.
 
         Its calls in the current node get the timeout of the settings.
         """
@@ -217,7 +218,7 @@ class RunConfiguration:
         return found
 
     def decision(self) -> dict[str, Any]:
-        """Returns how the tools of a step are judged in the current run; empty if the retriever decides."""
+        """Returns the decision model of the current run as options of a selection; empty for the retriever's own."""
         model = self._model("decision", "decision_model")
         return {"decision_model": model, "decision_seconds": self.settings.model_seconds} if model else {}
 
@@ -231,7 +232,7 @@ class RunConfiguration:
         return chat_model(name) if name else None
 
     def reasoner(self, role: Role) -> Reasoner:
-        """Returns what does the work of a role in the current run: its chat model, or what works without one."""
+        """Returns what does the work of a role in the current run: a chat model, or the mode without a model."""
         model = self.model(role)
         settings = self.settings
         if model is not None:
@@ -242,7 +243,7 @@ class RunConfiguration:
         return NoModel(present, works=self.model("worker") is None)
 
     def supervision(self, registry: ToolRegistry, step_id: str = "", run_id: str = "") -> Supervision:
-        """Returns how calls of a step of the current run are supervised."""
+        """Returns how the calls of a step are supervised in the current run."""
         settings = self.settings
         return Supervision(
             step_id,
@@ -257,12 +258,12 @@ class RunConfiguration:
 
     @property
     def someone_present(self) -> bool:
-        """Whether a person can be asked in the current run."""
+        """Returns whether a person can be asked in the current run."""
         return checkpointer() is not None and self.settings.approval != "never" and self.settings.attended
 
     @property
     def read_skills(self) -> bool:
-        """Whether the workers of the current run have a model to follow the texts of skills."""
+        """Returns whether workers can use skills, because they have a model that follows their texts."""
         return self.settings.skill_tokens > 0 and self.model("worker") is not None
 
     def prompt(self, name: str) -> str:
@@ -288,7 +289,7 @@ def context(kind: type[S]) -> S | None:
 
 
 def namespace_of(user: str) -> tuple[str, str]:
-    """A user's namespace: by convention it begins with the id, with escaped full stops, which are not allowed."""
+    """Returns the namespace of a user, which begins with the user's id; full stops in it are escaped."""
     return (user.replace("%", "%25").replace(".", "%2E"), "callsheet")
 
 
@@ -315,10 +316,10 @@ async def preferences() -> dict[str, Any]:
 
 
 def observed_in(plan: Plan, results: Mapping[str, StepResult], request: str) -> Counter[Seen]:
-    """Arguments that calls of a run took from results of calls of the steps that theirs depends on.
+    """Counts arguments that calls of a run took from the results of calls of earlier steps.
 
-    Only calls of agents count: what a worker does itself (reads a result, runs a program) passes on values of others.
-    A value in the user's ``request`` need not come from a tool.
+    Only calls of agents count, because what a worker does itself (reading a result, running a program) passes on values
+    of others. A value in the user's ``request`` need not come from a tool.
     """
     seen: Counter[Seen] = Counter()
     for step in plan.steps:
@@ -340,9 +341,9 @@ async def keep_observed(
     catalog: Catalog,
     policy: Policy | None = None,
 ) -> None:
-    """Counts the observed dependencies of a run, and beside them the outcomes of its calls; errors are logged.
+    """Stores the observed dependencies of a run and the outcomes of its calls; errors are logged.
 
-    Where users are told apart, nothing is counted unless the policy says so.
+    If users are authenticated, nothing is stored unless the policy allows it.
     """
     user = caller()
     if not counts_outcomes(policy, user):

@@ -1,4 +1,4 @@
-"""Metrics of this process, for Prometheus; without ``prometheus-client``, nothing is counted."""
+"""Counts metrics of this process for Prometheus; without ``prometheus-client``, it does nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _figures() -> _Figures | None:
 
 
 def select_measured(retriever: AgentGraphRetriever, query: str, **changes: Any) -> Selection:
-    """``retriever.select`` with its duration and picks counted."""
+    """Calls ``retriever.select``, and counts its duration and the selected tools."""
     began = time.perf_counter()
     selection = retriever.select(query, **changes)
     count_selections([selection], time.perf_counter() - began)
@@ -53,7 +53,7 @@ def select_measured(retriever: AgentGraphRetriever, query: str, **changes: Any) 
 
 
 def count_selections(selections: Iterable[Selection], seconds: float) -> None:
-    """Counts a retrieval of so many seconds, and what was picked."""
+    """Counts a retrieval with its duration in seconds, and the selected tools."""
     figures = _figures()
     if figures is None:
         return

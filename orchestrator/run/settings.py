@@ -1,4 +1,4 @@
-"""Options of a run: one class for each kind of graph, which Studio shows as a form."""
+"""The options of a run: one class for each graph, which Studio shows as a form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RANKING = (
     "search", "ranking", "agent_weight", "tool_weight", "rrf_k", "pool", "expansion",
 )  # fmt: skip
 TOOL_FLOOR = 0.0005
-"""Default of ``tool_floor``; docs/concepts/retrieval.md has the measurement."""
+"""The default of ``tool_floor``; docs/concepts/retrieval.md has the measurement."""
 Planning = Literal["auto", "none"]
 
 
@@ -31,7 +31,7 @@ OptionalText: TypeAlias = Annotated[str | None, AfterValidator(_text_or_none)]
 
 
 def unknown_setting(name: str, known: Iterable[str]) -> str:
-    """Returns the error for an unknown setting, with the most similar name, and all names."""
+    """Returns the error for an unknown setting, with the most similar name and all names."""
     names = list(known)
     near = get_close_matches(name, names, n=1)
     meant = f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,4 +1,4 @@
-"""Calls of single tools outside of a run of the supervisor, by the path of a worker's calls."""
+"""Makes calls of single tools outside of a run of the supervisor, in the same way as the calls of a worker."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from callsheet.graphs.trust.consent import StandingApprovals
 from callsheet.graphs.trust.open_calls import CallLedger
 
 AskPerson = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
-"""Returns a person's answer to the payload of an interrupt."""
+"""A function that asks a person the question in the payload of an interrupt, and returns the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class SingleCalls:
         self._app = workflow.compile(checkpointer=self._saver, name="single_call")
 
     def supervision(self, registry: ToolRegistry, session: str, user: User) -> Supervision:
-        """Returns what supervises the calls of a user in a session."""
+        """Returns how the calls of a user in a session are supervised."""
         label = registry.loaded.label
         return Supervision(
             "",
@@ -73,9 +73,9 @@ class SingleCalls:
     async def call(
         self, bound: BoundTool, arguments: Mapping[str, Any], supervision: Supervision, ask: AskPerson
     ) -> ToolMessage:
-        """Returns the answer of a tool; a call that needs nobody is sent at once.
+        """Calls a tool and returns its answer; ``ask`` asks a person if the call needs approval.
 
-        What ``ask`` raises ends the call, and nothing is sent.
+        An exception of ``ask`` ends the call, and nothing is sent.
         """
 
         async def send(request: ToolCallRequest) -> ToolMessage:

@@ -1,4 +1,4 @@
-"""Threads of the command line: one file each, so that a killed run can be resumed, and the stream of a run in one.
+"""Stores the threads of the command line, one file each, so that a killed run can be resumed, and streams runs.
 
 A thread belongs to the catalog of its first request.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from callsheet.graphs import Loaded
 
 Take = Callable[[Sequence[str], str, Any], None]
-"""Takes a part of a stream: its namespace, empty for the supervisor's own, its mode, and the data."""
+"""A callback for a part of a stream: its namespace (empty for the supervisor's own), its mode, and the data."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
 _UNNAMED = "run-"
 _DAY = 86_400.0
@@ -37,7 +37,7 @@ _OVER = ("failed", "skipped")
 
 
 class Threads:
-    """Checkpoints of the runs over one catalog: one SQLite file per thread, which only the owner can read."""
+    """The checkpoints of runs over one catalog: one SQLite file per thread, which only the owner can read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -46,7 +46,7 @@ class Threads:
     def of(cls, loaded: Loaded) -> Threads:
         """Returns the threads of a catalog, in the user's data folder.
 
-        It is the same if its sources are (``catalog_key``).
+        Catalogs with the same sources have the same threads (``catalog_key``).
         """
         from callsheet.graphs.catalog.labels import catalog_key
 
@@ -54,7 +54,7 @@ class Threads:
 
     @staticmethod
     def new() -> str:
-        """Returns a name for a thread that nobody named; one with a name that a user chose is kept for good."""
+        """Returns a new name for a thread; threads whose names a user chose are never deleted."""
         return f"{_UNNAMED}{uuid.uuid4().hex[:8]}"
 
     def latest(self) -> str:
@@ -65,11 +65,11 @@ class Threads:
         return names[0]
 
     def names(self) -> list[str]:
-        """Returns all threads, the most recently used first."""
+        """Returns the names of all threads, the most recently used first."""
         return [file.stem for file in _latest_first(self._folder, "*.sqlite")]
 
     def check(self, thread: str) -> None:
-        """Raises a ``SettingsError`` if there is no such thread, or its name is invalid."""
+        """Raises a ``SettingsError`` if there is no such thread, or if its name is invalid."""
         if not self._file(thread).exists():
             known = ", ".join(self.names()[:10]) or "none"
             raise SettingsError(f"there is no thread {thread!r} of this catalog to resume; the last are: {known}")
@@ -99,7 +99,7 @@ class Threads:
 
     @asynccontextmanager
     async def saver(self, thread: str) -> AsyncIterator[BaseCheckpointSaver[str]]:
-        """The thread's checkpoints.
+        """Opens the checkpoints of the thread.
 
         Raises:
             SettingsError: The file is damaged or in use by another program, or the disk is full.
@@ -141,7 +141,7 @@ class Threads:
 
 
 def sweep_threads(*, days: float = 30) -> None:
-    """Removes the unnamed threads of all catalogs that nobody has used for so long, and all but the last 200."""
+    """Deletes unnamed threads of all catalogs that were not used for ``days``, and all but the last 200."""
     for folder in _all().glob("*/"):
         for number, file in enumerate(_latest_first(folder, f"{_UNNAMED}*.sqlite")):
             with suppress(OSError):
@@ -177,7 +177,9 @@ async def stream_in_thread(
     take: Take,
     user: Mapping[str, Any] | None = None,
 ) -> StateSnapshot:
-    """Runs a workflow until it ends or waits for a person; no input continues. The caller has locked the thread.
+    """Runs a workflow until it ends or waits for a person; without input, the last run continues.
+
+    The caller has locked the thread.
 
     Returns:
         The state of the thread.
@@ -202,8 +204,8 @@ async def stream_in_thread(
 async def take_up(app: PregelProtocol[Any, Any, Any, Any], config: RunnableConfig) -> bool:
     """Prepares a thread to continue its last run; the next run gets no input.
 
-    An interrupted run continues where it was. A run that ended continues with the steps that failed, and with those
-    that were skipped because of them; for example when a server is back.
+    An interrupted run continues where it was. A run that has ended continues with the steps that failed, and with those
+    that were skipped because of them; for example when a server works again.
 
     Returns:
         Whether anything is left to do.

@@ -1,4 +1,4 @@
-"""Routes at ``/callsheet`` beside LangGraph's own: the explorer, metrics and health."""
+"""Serves routes at ``/callsheet`` beside LangGraph's own: the explorer, metrics and health."""
 
 from callsheet.orchestrator.run.process.process_state import Served
 from callsheet.orchestrator.server.explorer.routes import create_explorer

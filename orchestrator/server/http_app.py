@@ -1,4 +1,4 @@
-"""``http.app`` of ``langgraph.json``: the explorer beside LangGraph's own routes, and the guards for all routes."""
+"""The ``http.app`` of ``langgraph.json``: the explorer beside LangGraph's own routes, and the guards of all routes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A web app on a socket of this machine, outside of the LangGraph server."""
+"""Serves a web app on a socket of this machine, outside of the LangGraph server."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def listening(port: int, host: str = LOOPBACK) -> socket.socket:
 
 
 def serve_app(app: ASGIApp, listener: socket.socket) -> None:
-    """Serves until the process is interrupted; open streams then have five seconds to end."""
+    """Serves until the process is interrupted; open streams then have five seconds to finish."""
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
     uvicorn.Server(config).run(sockets=[listener])

@@ -1,4 +1,4 @@
-"""What every request of the page is subject to: the key of the page's address, the form of a body, the headers."""
+"""Checks every request of the page: the key in its address, the form of its body, and its headers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.requests import Request
 from callsheet.graphs import CallsheetError
 
 HEADER = "x-callsheet-key"
-"""The header with the key: no other site can send it, or knows its value."""
+"""The header that holds the key; no other site can send it or knows its value."""
 HEADERS: Mapping[str, str] = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
@@ -23,15 +23,15 @@ HEADERS: Mapping[str, str] = {
     "cross-origin-resource-policy": "same-origin",
     "x-frame-options": "DENY",
 }
-"""Headers of every response: no inline scripts, nothing from other sites, no text as markup."""
+"""The headers of every response: they forbid inline scripts, content from other sites, and text as markup."""
 Endpoint = Callable[[Any, Request], Awaitable[object]]
-"""Answers a request of a user, of whom it gets the ``VisibleCatalog``."""
+"""A function that answers a request of a user; it gets the ``VisibleCatalog`` of that user."""
 _MOST_BYTES = 1_000_000
 _Form = TypeVar("_Form", bound=BaseModel)
 
 
 class Parameters(BaseModel, extra="ignore"):
-    """Query parameters; unknown ones are ignored."""
+    """The query parameters of a request; unknown ones are ignored."""
 
 
 class Body(BaseModel, extra="forbid"):
@@ -39,19 +39,19 @@ class Body(BaseModel, extra="forbid"):
 
 
 class RefusedError(CallsheetError):
-    """What the page asks for cannot be done; ``status`` is that of HTTP."""
+    """Raised if a request of the page cannot be done; ``status`` is that of HTTP."""
 
     status = 409
 
 
 class ForbiddenError(RefusedError):
-    """Whoever asks may not have it done."""
+    """Raised if the user may not do what the request asks for."""
 
     status = 403
 
 
 def check_key(request: Request, key: str = "") -> None:
-    """Refuses a request without the key; if there is none, one that changes something needs the header with any value.
+    """Refuses a request without the key; without a configured key, a change still needs the header with any value.
 
     Raises:
         ForbiddenError: The key is missing or wrong.
@@ -64,7 +64,7 @@ def check_key(request: Request, key: str = "") -> None:
 
 
 async def body_of(request: Request, form: type[_Form]) -> _Form:
-    """Returns the body of a request.
+    """Parses and returns the body of a request.
 
     Raises:
         RefusedError: It is too long.

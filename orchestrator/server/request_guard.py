@@ -65,7 +65,7 @@ def gate(hosts: Collection[str] = (), origins: Collection[str] = ()) -> list[Mid
 
 
 class Gate:
-    """Refuses requests for foreign names, from foreign pages, and with bodies that any page can send."""
+    """Refuses requests for foreign host names, from foreign pages, and with bodies that any page can send."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str], origins: Collection[str]) -> None:
         self._app = app
@@ -75,7 +75,7 @@ class Gate:
         self._any = "*" in hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on, or answers it with the reason of its refusal."""
+        """Passes a request on, or answers it with the reason for refusing it."""
         within = scope.get("root_path", "").split("/")[:2] == ["", _WITHIN[1:]]
         refusal = None if within or scope["type"] == "lifespan" else self._refusal(scope)
         if refusal is None:

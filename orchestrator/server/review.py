@@ -1,4 +1,4 @@
-"""The review: changes of servers, inferred dependencies, allowed tools; and decisions about exactly what was shown."""
+"""Lists changes of servers, inferred dependencies and allowed tools for review, and stores decisions on them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _NOT_NAMED = (
 
 
 class AskedPart(Parameters):
-    """Items of ``part`` with all ``words``, from ``start``."""
+    """A request for the items of ``part`` that have all ``words``, from ``start``."""
 
     part: Part = "changes"
     words: Annotated[str, Field(max_length=1_000)] = ""
@@ -70,7 +70,7 @@ class _Decision(Body):
 
 
 class ReviewRoutes:
-    """The endpoints of the review."""
+    """The endpoints of the review page."""
 
     def __init__(self, site: Site, *, anonymous: bool) -> None:
         self._site = site
@@ -78,7 +78,7 @@ class ReviewRoutes:
         self._deciding = threading.Lock()
 
     def items(self, visible: VisibleCatalog, asked: AskedPart) -> Json:
-        """Returns a page of items, and why nothing can be decided, if so; slow, so not for an event loop."""
+        """Returns a page of items, with the reason if nothing can be decided; slow, so not for an event loop."""
         refusal = self._refusal(visible, asked.part)
         if asked.part == "dependencies" and not visible.loaded.dependency_files:
             refusal = refusal or _NO_FILE
@@ -94,7 +94,7 @@ class ReviewRoutes:
         return {"total": len(waiting), "items": shown, "refusal": refusal}
 
     async def decide(self, visible: VisibleCatalog, request: Request) -> dict[str, str]:
-        """Writes the decision ``accept`` about the item of ``part`` with this ``digest``, and uses it."""
+        """Stores the decision ``accept`` on the item of ``part`` with this ``digest``, and applies it."""
         decision = await body_of(request, _Decision)
         why = self._refusal(visible, decision.part)
         if why:

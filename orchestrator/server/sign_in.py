@@ -1,4 +1,4 @@
-"""Signing in on a server: its page takes a user to the authorization server, which sends the browser back to it."""
+"""Signs users in on a server: its page leads to the authorization server, which sends the browser back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.orchestrator.server.page_requests import Body, ForbiddenError, body_of, check_key
 
 BEGIN = PAGE.replace("sign-in", "api/sign-in")
-"""The route of ``begin``."""
+"""The route that starts a sign-in."""
 _NO_USERS = (
     "this server does not know its users, so a sign-in would be for everybody: whoever runs it can sign in on the "
     "command line"
@@ -58,10 +58,7 @@ class _Begin(Body):
 
 
 def public_routes() -> list[Route]:
-    """Returns the page with its script, and the route to which a browser brings the answer.
-
-    None of them needs credentials.
-    """
+    """Returns the routes that need no credentials: the page, its script, and the callback for the answer."""
     return [
         Route(PAGE, lambda _: Response(_HTML, media_type="text/html", headers=_HEADERS)),
         Route(f"{PAGE}/page.js", lambda _: Response(_SCRIPT, media_type="text/javascript", headers=_HEADERS)),
@@ -70,7 +67,9 @@ def public_routes() -> list[Route]:
 
 
 async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONResponse:
-    """Begins a sign-in, for the browser that asks: only that one can end it, so nobody gets another user's tokens.
+    """Starts a sign-in for the browser that sends the request.
+
+    Only that browser can finish it, so nobody gets another user's tokens.
 
     Raises:
         RefusedError: The request is not from the page.

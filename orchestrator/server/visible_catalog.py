@@ -1,4 +1,4 @@
-"""A catalog as one user may see it, and its agents and tools as links whose texts are safe to display."""
+"""The part of a catalog that one user may see, with links to its nodes whose texts are safe to display."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ _MAYBE = 0.3
 
 
 def page_text(text: str, *, most: int = _LONGEST) -> str:
-    """Returns a foreign text for a person: hidden characters written out, and limited in length."""
+    """Returns an untrusted text for a person: hidden characters are written as codes, and its length is limited."""
     if len(text) > most:
         return f"{escaped(text[:most])} … ({counted(len(text) - most, 'more character')})"
     return escaped(text)
 
 
 def shown_line(text: str) -> str:
-    """Returns the beginning of a text, on one line."""
+    """Returns the beginning of an untrusted text, on one line."""
     line = " ".join(escaped(text[: _LONGEST_LINE * 2]).split())
     return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1]}…"
 
 
 def fit(score: float) -> str:
-    """Returns how well something fits a text, in words."""
+    """Describes a score in words: how well something fits a text."""
     return "fits well" if score >= _WELL else "may fit" if score >= _MAYBE else "is near, but hardly fits"
 
 
 class Knowledge:
-    """Derived data of what some users may see, computed once: the first call may take seconds."""
+    """Derived data about what some users may see, computed once; the first access may take seconds."""
 
     def __init__(self, retriever: AgentGraphRetriever, problems: Sequence[Problem]) -> None:
         self.catalog = retriever.catalog
@@ -67,18 +67,18 @@ class Knowledge:
 
     @property
     def graph(self) -> KnowledgeGraph:
-        """The knowledge graph of what these users may see."""
+        """Returns the knowledge graph of what these users may see."""
         return knowledge_graph(self.catalog)
 
     @property
     def capabilities(self) -> Assignments:
-        """The capabilities of each tool."""
+        """Returns the capabilities of each tool."""
         with self._lock:
             return self._capabilities
 
     @property
     def findings(self) -> Mapping[str, Sequence[Finding]]:
-        """Findings of ``callsheet check`` by tool or agent id."""
+        """Returns the findings of ``callsheet check`` by the id of the tool or agent."""
         with self._lock:
             return self._findings
 
@@ -97,7 +97,7 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class VisibleCatalog:
-    """What one user may see; ``knowledge`` is shared with users who may see the same; ``read`` as in ``Served``."""
+    """What one user may see; users who may see the same share ``knowledge``. ``read`` is as in ``Served``."""
 
     user: User
     retriever: AgentGraphRetriever
@@ -108,23 +108,23 @@ class VisibleCatalog:
 
     @property
     def policy(self) -> Policy | None:
-        """Who may see what; None if everybody may see everything."""
+        """Returns the policy; None if every user may see everything."""
         return self.retriever.policy
 
     @property
     def catalog(self) -> Catalog:
-        """The visible part of the catalog."""
+        """Returns the visible part of the catalog."""
         return self.knowledge.catalog
 
     @property
     def whole(self) -> bool:
-        """Whether everything is visible, tools in quarantine too."""
+        """Returns whether everything is visible, including tools in quarantine."""
         everything = self.catalog is self.retriever.selector.catalog
         return everything and all(self._may_see_change(change) for change in self.loaded.changes if change.quarantines)
 
     @property
     def reviewable(self) -> list[Change]:
-        """The visible changes of all servers; those of a whole server only if the user may see everything."""
+        """Returns the visible changes of all servers; changes of a whole server only if everything is visible."""
         whole = self.whole
         return [one for one in self.loaded.changes if self._may_see_change(one) and (one.tool or whole)]
 
@@ -133,7 +133,7 @@ class VisibleCatalog:
         return self.policy is None or node in self.catalog.tools or node in self.catalog.by_id
 
     def link(self, node: str) -> Json:
-        """A link to an agent, a tool or a skill: its exact id, a label, its kind, the first line of its description."""
+        """Returns a link to an agent, a tool or a skill: its id, label, kind, and the first line of its description."""
         catalog = self.catalog
         kind: NodeName = "tool" if node in catalog.tools else "skill" if node in catalog.skills_by_id else "agent"
         known = catalog.tools.get(node) or catalog.skills_by_id.get(node) or catalog.by_id.get(node)
@@ -152,7 +152,7 @@ class VisibleCatalog:
 
 
 class Site:
-    """A served catalog with its explorer."""
+    """A served catalog with everything that the explorer needs."""
 
     def __init__(self, served: Callable[[], Served]) -> None:
         self._served = served
@@ -172,7 +172,7 @@ class Site:
         return VisibleCatalog(user, retriever, knowledge, loaded, served.registry, served.read)
 
     def follow(self, loaded: Loaded) -> None:
-        """Uses a catalog that was loaded again, in calls and in searches; slow, so not for an event loop."""
+        """Replaces the catalog by a reloaded one, for calls and for searches; slow, so not for an event loop."""
         served = self._served()
         served.registry.follow(loaded)
         served.retriever.follow(loaded)

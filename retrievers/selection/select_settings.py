@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from callsheet.graphs import SettingsError
 from callsheet.graphs.text.words import clause_spans
 from callsheet.retrievers.index.node_texts import Span, Texts
-from callsheet.retrievers.papers.agent_graph import PUBLISHED_WEIGHTS
+from callsheet.retrievers.papers.agent_graph import PUBLISHED_WEIGHTS, AgentRanking
 from callsheet.retrievers.papers.first_search import Search
 from callsheet.retrievers.papers.rank_fusion import RRF_K
 
@@ -95,9 +95,10 @@ def spans_of(units: Sequence[Unit]) -> list[Span]:
     return [unit.span for unit in units if unit.kind == "clause" and unit.span]
 
 
-Scoring = Literal["scores", Search]
-"""The ways of scoring nodes: our own, or one of the searches of the literature."""
-Ranking = Literal["scores", "agent_as_a_graph"]
+PublishedSearch = Literal["mcp_zero", Search]
+Scoring = Literal["scores", PublishedSearch]
+"""The ways of scoring nodes: our own, MCP-Zero, or one of the searches of the literature."""
+Ranking = Literal["scores", AgentRanking]
 Expansion = Literal["expected_use", "graph_rag_tool_fusion", "none"]
 
 
@@ -140,14 +141,17 @@ class SelectSettings:
         threshold: Minimum score of a skill that fits, and of an agent in an outline of the catalog.
         judged, decision_seconds: Maximum number of tools that a decision model is shown (0: it is not asked), and the
             time that it has.
-        texts: What the index holds of an agent or a tool, when it is made: ``full``, or ``plain``, name and
-            description, as in the papers.
-        search: How nodes are scored: ``scores`` is ours; the others are searches of the literature by the query alone
-            (``papers.first_search`` describes each).
-        ranking: ``scores``, or ``agent_as_a_graph`` (the paper's type-weighted rank fusion). With another ``search`` or
-            ``expansion`` than ours, ``scores`` puts agents in the order of their best tools.
-        agent_weight, tool_weight, rrf_k: alpha of agents and of tools, and k of Eq. 3, for ``agent_as_a_graph``.
-        pool: N, number of merged nodes, for ``agent_as_a_graph``; also the maximum length of the list of tools.
+        texts: What the index holds of an agent or a tool, when it is made: ``full``; ``plain``, name and description,
+            as in the papers; or ``concatenated``, as in ScaleMCP.
+        search: How nodes are scored: ``scores``, or by the query alone ``dense``, ``bm25``, ``hybrid`` or
+            ``weighted_hybrid`` (``papers.first_search``), without all that ours adds, or ``mcp_zero``
+            (``papers.mcp_zero``).
+        ranking: How agents are ranked: ``scores``; by Agent-as-a-Graph over the first N nodes (``agent_as_a_graph``),
+            or over N agents and N tools (``agents_and_tools``); by Eq. 2 of its paper over two lists of N
+            (``weighted_rrf``); or by their own nodes alone (``agents``). With another ``search`` or ``expansion`` than
+            ours, ``scores`` puts agents in the order of their best tools.
+        agent_weight, tool_weight, rrf_k: alpha of agents and of tools, and k, of Eq. 2 and 3.
+        pool: N, number of nodes of these rankings; also the maximum length of the list of tools.
         expansion: ``expected_use``, ``graph_rag_tool_fusion`` (Algorithm 1 exactly: the first tools, after
             a decision model if there is one, each followed by its walk, cut to ``tools``), or ``none``.
         expand, d_limit: Number of tools where that walk starts, and maximum number of dependencies per tool.
@@ -247,9 +251,15 @@ _CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
 _PLAIN: Mapping[str, Any] = {"texts": "plain", "proposed": 0.0, "learned": False, "skills": 0}
 OURS = "callsheet"
 _DENSE = {**_PLAIN, "search": "dense"}
+_AGENTS: Mapping[str, Any] = {**_DENSE, "pool": 50, "expansion": "none"}
 METHODS: Mapping[str, SelectSettings] = {
     OURS: SelectSettings(),
-    "agent-as-a-graph": SelectSettings(**_DENSE, ranking="agent_as_a_graph", pool=50, expansion="none"),
+    "agent-as-a-graph": SelectSettings(**_AGENTS, ranking="agent_as_a_graph"),
+    "agents-and-tools": SelectSettings(**_AGENTS, ranking="agents_and_tools"),
+    "weighted-rrf": SelectSettings(**_AGENTS, ranking="weighted_rrf"),
+    "agent-only": SelectSettings(**_AGENTS, ranking="agents"),
+    "mcp-zero": SelectSettings(**{**_PLAIN, "search": "mcp_zero"}, expansion="none"),
+    "scalemcp": SelectSettings(**{**_AGENTS, "texts": "concatenated"}, ranking="agents"),
     "graph-rag-tool-fusion": SelectSettings(**_DENSE, expansion="graph_rag_tool_fusion"),
     **{name.replace("_", "-"): SelectSettings(**_PLAIN, search=name, expansion="none") for name in get_args(Search)},
 }

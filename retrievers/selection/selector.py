@@ -166,7 +166,7 @@ class Selector:
         ranked = draft.ranked
         if ranked is None:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
-        budget = Budget(settings.tools, settings.schema_tokens, self.tokens, self.bounded(ranked.named))
+        budget = Budget(settings.tools, settings.schema_tokens, self.tokens)
         skills = self._skills(budget, ranked, settings)
         judged = answer is not None and bool(answer.tools)
         if settings.in_order:
@@ -195,7 +195,11 @@ class Selector:
             probability=fit.probability,
             decision=decision,
             trace=replace(
-                self._trace(ranked, settings), verdict=fit.why, nodes=nodes, cut=tuple(budget.cut.values())[:_MAX_CUT]
+                self._trace(ranked, settings),
+                verdict=fit.why,
+                nodes=nodes,
+                cut=tuple(budget.cut.values())[:_MAX_CUT],
+                contributions=ranked.contributions_of(picked),
             ),
         )
 
@@ -256,13 +260,6 @@ class Selector:
             agent = self.ranker.nodes[row].id
             picked.append(PickedAgent(agent, score, tuple(tools_of.get(agent, ()))))
         return tuple(picked)
-
-    def bounded(self, named: Collection[str]) -> Mapping[str, str]:
-        """The tools of which one agent gets a fifth of the places (``Copies``), without what is named and its tools."""
-        bounded = self.ranker.copies.bounded
-        if not named:
-            return bounded
-        return {tool: agent for tool, agent in bounded.items() if tool not in named and agent not in named}
 
     def evidence(self, ranked: Ranked, tools: set[str]) -> tuple[Evidence, ...]:
         """Returns the scores of the best nodes and of these tools."""
@@ -431,7 +428,7 @@ class Selector:
         rows[: len(told)] = [row_of[tool] for tool in told]
         walks = settings.expansion == "graph_rag_tool_fusion"
         agents = ranked.agents
-        if settings.ranking != "agent_as_a_graph":
+        if settings.ranking == "scores":
             best = dict[int, float]()
             for row in rows[: settings.expand] if walks else rows:
                 best.setdefault(row_of[self._owner(row)], float(ranked.scores[row]))

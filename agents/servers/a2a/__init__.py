@@ -1,1 +1,1 @@
-"""A2A (Agent2Agent) agents: read from their agent cards, called with a step, resumed after a question."""
+"""Calls A2A (Agent2Agent) agents: reads their agent cards, sends them steps, and resumes after their questions."""

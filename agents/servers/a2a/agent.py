@@ -1,4 +1,4 @@
-"""An A2A endpoint as an agent of the catalog: read from its card, called by one tool, resumed after a question."""
+"""Makes an agent of the catalog from an A2A endpoint, which is called by one tool and can ask questions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REQUEST = {"request": {"type": "string", "description": "The whole request, in 
 
 @dataclass(frozen=True, slots=True)
 class A2AAgent:
-    """An A2A agent as a Python object; needs ``a2a-sdk``. Its agent card is read when the catalog is loaded.
+    """An A2A agent as a Python object; needs ``a2a-sdk``. The agent card is read when the catalog is loaded.
 
     Attributes:
         url: Address of the agent. The card is at ``/.well-known/agent-card.json`` below it, or at the address itself
@@ -46,7 +46,7 @@ class A2AAgent:
     approval: ApprovalPolicy | None = None
 
     def server(self) -> ServerConfig:
-        """Returns the endpoint as a server configuration."""
+        """Returns the configuration of the endpoint in the form of a server."""
         terms = ServerOptions(limits=dict(self.limits), approval=self.approval)
         return ServerConfig(url=self.url, headers=dict(self.headers), transport="a2a", callsheet=terms)
 
@@ -60,14 +60,14 @@ async def read_card(server: ServerConfig, limits: Limits) -> Listing:
 
 
 def agent_id_of(listing: Listing) -> str:
-    """Makes an id of the name in a card; empty if the card has no name."""
+    """Makes an id from the name in an agent card; empty if the card has no name."""
     return _NO_ID.sub("-", shown(listing.name, most=64)).strip("-")
 
 
 def connection(agent_id: str, server: ServerConfig, accepted: str | None) -> InProcess:
-    """Calls an endpoint, as long as its card has the accepted SHA-256; any card if None.
+    """Connects to an endpoint whose card has the accepted SHA-256; with None, to an endpoint with any card.
 
-    The partner remembers no conversation: its questions are kept in our checkpoints.
+    The endpoint does not store the conversation: its questions are kept in our checkpoints.
     """
 
     async def send(talk: RemoteConversation) -> dict[str, Any]:

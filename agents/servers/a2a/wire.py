@@ -1,4 +1,4 @@
-"""An exchange with an A2A endpoint: its card, a message, the replies up to an answer or a question, and its errors."""
+"""Exchanges messages with an A2A endpoint: its card, a request, the replies up to an answer or a question."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _OVER = ("completed", "failed", "canceled", "rejected")
 
 @dataclass(slots=True)
 class Exchange:
-    """The task of an exchange, as far as the replies describe it; a message without a task is a completed one.
+    """The state of an exchange as the replies describe it; a message without a task is a completed task.
 
-    ``most`` bounds the bytes of its artifacts, ``taken`` counts the replies.
+    ``most`` is the maximum number of bytes of its artifacts, ``taken`` is the number of replies so far.
     """
 
     most: int
@@ -54,26 +54,26 @@ class Exchange:
 
     @property
     def word(self) -> str:
-        """The state as the protocol spells it: ``working``, ``input-required``."""
+        """Returns the name of the state in the protocol, such as ``working`` or ``input-required``."""
         return str(types.TaskState.Name(self.task.status.state)).removeprefix("TASK_STATE_").replace("_", "-").lower()
 
     @property
     def settled(self) -> bool:
-        """Whether the task is over, or waits for input."""
+        """Returns whether the task is over or waits for input."""
         return self.word in (*WAITING, *_OVER)
 
     @property
     def made(self) -> list[types.Part]:
-        """The parts of all artifacts."""
+        """Returns the parts of all artifacts."""
         return [part for artifact in self.task.artifacts for part in artifact.parts]
 
     @property
     def said(self) -> Sequence[types.Part]:
-        """The parts of the last message."""
+        """Returns the parts of the last message."""
         return list(self.task.status.message.parts)
 
     def take(self, piece: types.StreamResponse) -> str:
-        """Adds one piece of the reply, and returns the new text in it."""
+        """Adds one part of the reply and returns its new text."""
         self.taken += 1
         match kind := piece.WhichOneof("payload"):
             case "task":
@@ -140,7 +140,7 @@ class Wire:
     faults: Callable[[float, Effect], AbstractContextManager[None]]
 
     async def exchange(self, message: types.Message, tell: Callable[[str, Exchange], object]) -> Exchange:
-        """Sends a message and reads all replies; cancels the task if that is interrupted."""
+        """Sends a message and reads all replies; if this is interrupted, cancels the task."""
         exchange = Exchange(self.limits.message)
         seconds = self.limits.call
         self.http.answers = lambda: exchange.taken
@@ -265,7 +265,7 @@ def parts_text(parts: Iterable[types.Part]) -> str:
 
 
 def data_of(parts: Sequence[types.Part]) -> list[Any]:
-    """Returns the structured parts, as plain values."""
+    """Returns the structured parts as plain values."""
     return [_whole(value) for value in get_data_parts(parts)]
 
 

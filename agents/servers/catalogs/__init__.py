@@ -1,1 +1,1 @@
-"""Catalogs that can change while the program runs: MCP servers, and Python objects."""
+"""Loads catalogs that can change while the program runs: those of MCP servers and Python objects."""

@@ -1,4 +1,4 @@
-"""Catalog sources that must be run: MCP servers to list, and Python objects and toolkits to import."""
+"""Loads catalogs that must be run: lists MCP servers, and imports Python objects and toolkits."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def _toolkit_arguments(server: ServerConfig, made: type[BaseToolkit]) -> dict[st
 
 
 def load_reference(reference: str) -> SourceCatalog:
-    """Imports ``module:object`` as a catalog, as ``load_objects``; an agent without a name gets the object's name."""
+    """Imports ``module:object`` as a catalog, as ``load_objects`` does; the object names an agent without a name."""
     module, _, path = reference.partition(":")
     if not module or not path:
         raise CatalogError(f"{reference!r} is not a reference: write module:object")

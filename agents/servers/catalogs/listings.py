@@ -1,8 +1,8 @@
-"""What servers answer about themselves: tools, resources, templates and prompts; and a store of the last answers.
+"""Lists what servers offer (tools, resources, templates and prompts), and stores the last answers.
 
-Resources, templates and prompts have the form of tools, so that search, policy, limits and approval treat them as such.
-The name says the kind: ``resource:URI``, ``template:URI_TEMPLATE`` or ``prompt:NAME``. They never stand among the tools
-of a catalog.
+Resources, templates and prompts have the form of tools, so search, policy, limits and approval treat them like tools.
+Their names show the kind: ``resource:URI``, ``template:URI_TEMPLATE`` or ``prompt:NAME``. They are never listed among
+the tools of a catalog.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ RESOURCE = "resource:"
 TEMPLATE = "template:"
 PROMPT = "prompt:"
 Ask = Callable[[str, Mapping[str, Any], float], Awaitable[dict[str, Any]]]
-"""Sends a request: method, parameters, and timeout in seconds."""
+"""A function that sends a request: method, parameters, and timeout in seconds."""
 MOST_RESOURCES = 1_000
-"""Resources, templates or prompts of one server; the rest is left out."""
+"""Maximum number of resources, templates or prompts of one server; further ones are left out."""
 # Request -> the field of its answer, the kind of its items, and the field that names each.
 _LISTS = {
     "resources/list": ("resources", RESOURCE, "uri"),
@@ -57,7 +57,7 @@ _UNKNOWN_METHOD = -32601
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """A server's description of itself; two are the same if the catalog would be.
+    """What a server offers; two listings are equal if they would give the same catalog.
 
     Attributes:
         tools: Entries of ``tools/list`` as sent by the server.
@@ -83,9 +83,9 @@ class Listing:
 
 
 PATIENCE = 8.0
-"""Seconds for which a command waits for a server of which something is known."""
+"""Seconds for which a command waits for a server of which an earlier answer or failure is stored."""
 UNHEARD = Listing(error="it has not answered yet", kind="unheard", when="never")
-"""Stands for the answer of a server that has never been asked."""
+"""The listing of a server that has never been asked."""
 _PAUSES = 10.0
 _LEAST_PAUSE = 60.0
 _LONGEST_PAUSE = 86_400.0
@@ -103,17 +103,18 @@ class _Failure(BaseModel):
 
 
 class LastListings:
-    """The last answer of every server, in one file each: in ``listings`` of the shared store or of the user's cache.
+    """Stores the last answer of every server, in a file for each, in the shared store or in the user's cache.
 
-    Failures after it are in ``failures``. A server that fails is not asked again for ten times as long as it took, and
-    at least a minute if it did not answer; the pause doubles with each failure in a row, up to a day.
+    Later failures are stored in ``failures``. After a failure, the server is not asked again for ten times the duration
+    of the attempt, and for at least a minute if it did not answer; each further failure doubles this pause, up to a
+    day.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
 
     def keep(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Stores an answer atomically, and forgets failures; errors of the storage are ignored."""
+        """Stores an answer atomically and deletes earlier failures; errors of the storage are ignored."""
         content = {name: getattr(listing, name) for name in _STORED}
         with suppress(OSError):
             text = json.dumps({"agent": agent_id, "reached": _entry_digest(server), **content})
@@ -121,13 +122,13 @@ class LastListings:
             self.recovered(agent_id, server)
 
     def keep_later(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Stores what a server has listed in the middle of a run, for a person; errors of the storage are ignored."""
+        """Stores what a server listed in the middle of a run, so that a person can review it."""
         with suppress(OSError):
             content = json.dumps({"reached": _entry_digest(server), "tools": listing.tools})
             self._file(agent_id, server, "later").replace(content.encode())
 
     def later(self, agent_id: str, server: ServerConfig) -> tuple[Any, ...]:
-        """Returns the tools that ``keep_later`` has stored last; none if the entry of the server has changed."""
+        """Returns the tools that ``keep_later`` stored last; empty if the entry of the server has changed since."""
         try:
             stored = json.loads(self._file(agent_id, server, "later").text())
             if stored["reached"] != _entry_digest(server):
@@ -137,13 +138,13 @@ class LastListings:
             return ()
 
     def recovered(self, agent_id: str, server: ServerConfig) -> None:
-        """Forgets the failures of a server."""
+        """Deletes the stored failures of a server."""
         with suppress(OSError):
             if (file := self._file(agent_id, server, "failures")).version():
                 file.remove()
 
     def fail(self, agent_id: str, server: ServerConfig, failed: Listing) -> None:
-        """Stores one more failure in a row; errors of the storage are ignored."""
+        """Stores another failure of a server; errors of the storage are ignored."""
         before = self._failed(agent_id, server)
         number = before.number + 1 if before else 1
         pause = _PAUSES * failed.seconds
@@ -159,7 +160,7 @@ class LastListings:
             self._file(agent_id, server, "failures").replace(text.encode())
 
     def failure(self, agent_id: str, server: ServerConfig) -> tuple[Listing, float] | None:
-        """Returns the last failure, and for how many seconds the server is not to be asked; None if it has answered."""
+        """Returns the last failure, with the seconds until the server may be asked again; None if it has answered."""
         failure = self._failed(agent_id, server)
         if failure is None:
             return None
@@ -180,7 +181,7 @@ class LastListings:
     def last(self, agent_id: str, server: ServerConfig, *, within: float | None = None) -> Listing | None:
         """Returns the last answer of a server; None if none is stored or readable.
 
-        With ``within``, it must have been stored within so many seconds, for the same variables and headers.
+        With ``within``, the answer must be at most this many seconds old, and for the same variables and headers.
         """
         try:
             file = self._file(agent_id, server)
@@ -219,7 +220,7 @@ def own_limits(server: ServerConfig, limits: Limits) -> Limits:
 
 
 def clean_entries(entries: Sequence[object]) -> list[Any]:
-    """Makes the strings of entries encodable; one that is nested too deeply stays, so that it alone is left out."""
+    """Makes the strings of entries encodable; an entry that is nested too deeply stays, and is left out later."""
 
     def one(entry: object) -> Any:
         try:
@@ -231,9 +232,10 @@ def clean_entries(entries: Sequence[object]) -> list[Any]:
 
 
 async def listed_tools(ask: Ask, capabilities: object, limits: Limits) -> tuple[list[Any], str]:
-    """Lists all pages of a server's tools, as sent, and why some may be missing; none if it offers other things only.
+    """Lists all pages of a server's tools, unchanged, with the reason why some may be missing.
 
-    ``Fault``: there was no answer, it was an error, or it is too large.
+    The list is empty if the server offers only other things. Raises a ``Fault`` if there is no answer, if it is an
+    error, or if it is too large.
     """
     offered = [name for name in _OFFERS if getattr(capabilities, name, None) is not None]
     if offered and "tools" not in offered:
@@ -251,9 +253,10 @@ async def listed_tools(ask: Ask, capabilities: object, limits: Limits) -> tuple[
 
 
 async def listed_resources(ask: Ask, capabilities: object, limits: Limits) -> tuple[list[dict[str, Any]], str]:
-    """Lists resources, templates and prompts in the form of tools, and says why some are missing.
+    """Lists resources, templates and prompts in the form of tools, with the reason why some are missing.
 
-    A server that does not offer them is not asked. One that does not answer loses them, but not its tools.
+    A server that does not offer them is not asked. If it does not answer, only its resources are missing, not its
+    tools.
     """
     methods = [method for method in _LISTS if getattr(capabilities, method.partition("/")[0], None)]
     offered = {method: _LISTS[method][0] for method in methods}
@@ -319,7 +322,7 @@ async def _pages(
 
 
 def entries_of(method: str, listed: Sequence[object]) -> list[dict[str, Any]]:
-    """Writes what a server lists as entries of tools; a malformed item becomes an entry without a name."""
+    """Converts the items that a server lists to entries of tools; a malformed item becomes an entry without a name."""
     _, kind, key = _LISTS[method]
     return [_entry(kind, item.get(key), item) if isinstance(item, dict) else {} for item in listed]
 
@@ -400,7 +403,7 @@ def resources_of(agent_id: str, entries: Sequence[Any]) -> tuple[Agent, tuple[Pr
 
 
 def read_request(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Returns method and parameters that read a resource, or render a prompt, by its name in the form of a tool."""
+    """Returns the method and the parameters of the request that reads a resource or renders a prompt."""
     if name.startswith(PROMPT):
         return "prompts/get", {"name": name.removeprefix(PROMPT), "arguments": dict(arguments)}
     if name.startswith(TEMPLATE):
@@ -413,7 +416,7 @@ def read_request(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str
 def read_outcome(
     agent_id: str, name: str, result: Mapping[str, object], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
-    """Makes an outcome of the answer to ``resources/read`` or ``prompts/get``; ``structured`` is its visible part."""
+    """Makes an outcome from the answer to ``resources/read`` or ``prompts/get``; ``structured`` is the part to show."""
     field = "messages" if name.startswith(PROMPT) else "contents"
     answer = result.get(field)
     if not isinstance(answer, list):

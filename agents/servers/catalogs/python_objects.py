@@ -1,4 +1,4 @@
-"""Agents in this process: LangChain tools, functions, toolkits, LangGraph apps and other runnables as a catalog."""
+"""Makes a catalog from Python objects: LangChain tools, functions, toolkits, LangGraph apps and other runnables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INJECTED = (
 _TOOL = (BaseTool, FunctionType, MethodType, BuiltinFunctionType)
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 TOOLS = "tools"
-"""Id of the agent for tools without one."""
+"""The id of the agent to which tools without an agent belong."""
 
 
 def load_objects(found: object) -> SourceCatalog:
@@ -53,7 +53,7 @@ def load_objects(found: object) -> SourceCatalog:
 
 
 def read_objects(found: object, name: str, where: str) -> SourceCatalog:
-    """Reads as ``load_objects``; ``name`` is the agent's id where nothing else gives one, ``where`` the origin."""
+    """Reads objects as ``load_objects`` does; ``name`` is the default id of an agent, ``where`` the origin."""
     match found:
         case SourceCatalog():
             return found
@@ -128,7 +128,7 @@ def _takes_arguments(function: Callable[..., Any]) -> bool:
 
 
 def call_foreign(function: Callable[[], Any], where: str) -> Any:
-    """Calls foreign code, and returns what it returns; raises whatever it raises as a ``CatalogError``."""
+    """Calls foreign code and returns its result; any exception becomes a ``CatalogError``."""
     try:
         return function()
     except Exception as error:  # foreign code may raise anything
@@ -162,7 +162,7 @@ def _app(name: str, app: Any, where: str, description: str = "") -> SourceCatalo
 
 
 def part_of_tools(name: str, tools: Sequence[object], where: str, description: str = "") -> SourceCatalog:
-    """Makes one agent of tools, or functions with docstrings; ``where`` is their origin, for messages."""
+    """Makes one agent from tools, or from functions with docstrings; ``where`` is their origin, for messages."""
     usable, left_out = usable_tools(name, tools, where)
     agent, problems = agent_from_listing(name, [entry_of(tool) for tool in usable], description=description)
     connections = {name: InProcess({tool.name: tool for tool in usable}, own=True)}
@@ -170,7 +170,7 @@ def part_of_tools(name: str, tools: Sequence[object], where: str, description: s
 
 
 def usable_tools(name: str, tools: Sequence[object], where: str) -> tuple[list[BaseTool], tuple[Problem, ...]]:
-    """Makes tools of LangChain tools and functions, and a problem of each that only its own workflow can call.
+    """Converts functions to tools, and reports a problem for each tool that only its own workflow can call.
 
     Raises:
         CatalogError: There is no tool, one has another type or cannot be a tool, or two have the same name.
@@ -221,7 +221,7 @@ def _tool(name: str, found: object, where: str) -> BaseTool:
 
 
 def entry_of(tool: BaseTool) -> dict[str, Any]:
-    """Writes a LangChain tool as an entry of ``tools/list``, so that one parser serves both."""
+    """Converts a LangChain tool to an entry of ``tools/list``, so that one parser serves both."""
     schema: Any = tool.tool_call_schema
     if not isinstance(schema, Mapping):
         schema = schema.model_json_schema() if hasattr(schema, "model_json_schema") else schema.schema()
@@ -243,6 +243,6 @@ def entry_of(tool: BaseTool) -> dict[str, Any]:
 
 
 def doc_of(found: object) -> str:
-    """Returns the first paragraph of the docstring of the object's class."""
+    """Returns the first paragraph of the docstring of an object's class."""
     doc = type(found).__dict__.get("__doc__")
     return doc.strip().split("\n\n")[0] if isinstance(doc, str) else ""

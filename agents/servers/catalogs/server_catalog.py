@@ -1,4 +1,4 @@
-"""MCP servers as agents of a catalog, read once and again whenever they change."""
+"""Makes agents of a catalog from MCP servers, and again whenever their tools change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LATER = ("new", "suspect", "changed")
 
 @dataclass
 class LiveServer:
-    """A server whose tools are in a catalog and may change while it runs.
+    """A server in a catalog whose tools may change while it runs.
 
     Attributes:
         said: Its last answer; None if it was an error.
@@ -41,7 +41,7 @@ class LiveServer:
     terms: Mapping[str, Any]
 
     def heard(self, answer: Listing) -> SourceCatalog | None:
-        """Returns its agent after a new listing, with the accepted tools; None if the listing is the same as before."""
+        """Returns the agent with its accepted tools after a new listing; None if the listing has not changed."""
         if answer == self.said and not answer.error:
             listings = self.terms["listings"]
             if listings and not answer.later:
@@ -153,7 +153,7 @@ def _with_later(
 
 
 def with_agent(loaded: Loaded, agent_id: str, part: SourceCatalog) -> Loaded:
-    """Returns a catalog with a new state of one agent.
+    """Returns a catalog in which one agent has a new state.
 
     Raises:
         CatalogError: The new catalog is inconsistent.
@@ -185,7 +185,7 @@ def _without(agent_id: str, details: Any) -> Any:
 
 
 def listed_by(server: ServerConfig, listing: Listing) -> Listed:
-    """Returns an answer in the form that pins compare, without the tools that the user has switched off."""
+    """Returns a listing in the form that pins compare, without the tools that the user has switched off."""
     about = {"name": listing.name, "description": listing.description, "instructions": listing.instructions}
     return Listed(server, about, [entry for entry in listing.tools if server.offers(name_of(entry))])
 

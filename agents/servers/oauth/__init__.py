@@ -1,5 +1,5 @@
-"""Signing in to remote servers with OAuth 2.1: once in a browser, then with stored tokens, which are encrypted.
+"""Signs users in to remote servers with OAuth 2.1: once in a browser, later with stored, encrypted tokens.
 
-A call uses and refreshes stored tokens only. Authorization servers are discovered for a person alone, who signs in with
+A call only uses and refreshes stored tokens. Authorization servers are discovered only for a person, who signs in with
 ``callsheet sign-in`` or on the sign-in page of a server.
 """

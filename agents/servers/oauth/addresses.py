@@ -1,4 +1,4 @@
-"""Addresses of this server's sign-in page and callback, and which addresses may be sent codes and tokens."""
+"""The addresses of this server's sign-in page and callback, and checks of where codes and tokens may be sent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OWN: list[str] = []
 
 
 def serve_at(address: str) -> None:
-    """Sets the address at which browsers reach this process, unless ``CALLSHEET_URL`` does."""
+    """Sets the address at which browsers reach this process; ``CALLSHEET_URL`` overrides it."""
     _OWN[:] = [address.rstrip("/")]
 
 
@@ -39,7 +39,7 @@ def server_address() -> str:
 
 
 def page_hint(agent: str) -> str:
-    """Returns the page on which a user signs in to an agent, for the error of a call; empty if this is no server."""
+    """Returns a hint for the error of a call: the page where a user signs in to an agent; empty without a server."""
     try:
         address = server_address()
     except SettingsError as error:
@@ -54,7 +54,7 @@ def is_loopback(address: str) -> bool:
 
 
 def check_safe(home: str, address: str) -> None:
-    """Raises an error if codes would be sent unencrypted, or ``home`` leads to an address of this machine.
+    """Raises an error if codes would be sent unencrypted, or if a remote ``home`` leads to this machine.
 
     Raises:
         ValueError: The address is not https, or is of this machine although the server is not.

@@ -1,4 +1,4 @@
-"""A person's sign-in: the flow of the MCP SDK, with checks of what it lets through, and the browser's answer to it."""
+"""Signs a person in by the flow of the MCP SDK, with further checks, and takes the answer of the browser."""
 
 from __future__ import annotations
 
@@ -49,10 +49,11 @@ from callsheet.graphs.storage import state_file
 from callsheet.graphs.text.hidden import shown
 
 LASTS = 600.0
+"""Seconds for which a person can sign in."""
 PAUSE = 0.2
-"""Seconds for which a person can sign in, and between two looks at what is stored."""
+"""Seconds between two checks whether the answer has been stored."""
 MOST = 20
-"""Sign-ins of one user that wait at once."""
+"""Maximum number of pending sign-ins of one user."""
 _SECONDS = 40.0
 HEADERS = {"cache-control": "no-store", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff"}
 _LOG = logging.getLogger("callsheet")
@@ -85,7 +86,7 @@ _PENDING = TypeAdapter(dict[str, PendingSignIn])
 
 
 def await_answer(state: str, pending: PendingSignIn) -> None:
-    """Stores a sign-in; beyond ``MOST`` of one user, the oldest is dropped."""
+    """Stores a pending sign-in; of more than ``MOST`` of one user, the oldest is deleted."""
     with _waiting() as known:
         for old in [name for name, one in known.items() if one.user == pending.user][: -MOST + 1]:
             del known[old]
@@ -93,12 +94,12 @@ def await_answer(state: str, pending: PendingSignIn) -> None:
 
 
 def pending_sign_in(state: str) -> PendingSignIn | None:
-    """Returns a sign-in that has not ended; None if it has, or was dropped."""
+    """Returns a pending sign-in; None if it has ended or was deleted."""
     return _read().get(state)
 
 
 def end_sign_in(state: str, problem: str) -> None:
-    """Drops a sign-in; one that failed after its answer stays until it expires: its callback reports the problem."""
+    """Deletes a sign-in; one that failed after its answer stays until it expires, so its page shows the problem."""
     with _waiting() as known:
         ended = known.pop(state, None)
         if ended is not None and ended.answer is not None and problem:
@@ -106,7 +107,7 @@ def end_sign_in(state: str, problem: str) -> None:
 
 
 def take_answer(answer: Mapping[str, str], cookies: Mapping[str, str]) -> str:
-    """Accepts the answer of an authorization server, once; returns its ``state``."""
+    """Accepts the answer of an authorization server once, and returns its ``state``."""
     state = answer.get("state", "")
     with _waiting() as known:
         if state not in known or known[state].answer is not None:
@@ -118,7 +119,7 @@ def take_answer(answer: Mapping[str, str], cookies: Mapping[str, str]) -> str:
 
 
 async def callback(request: Request) -> PlainTextResponse:
-    """Serves the redirect: accepts the answer, and tells the person whether the sign-in has worked."""
+    """Serves the redirect: accepts the answer and shows whether the sign-in has succeeded."""
     try:
         state = await run_in_threadpool(take_answer, dict(request.query_params), request.cookies)
         problem = await _outcome(state)
@@ -132,7 +133,7 @@ async def callback(request: Request) -> PlainTextResponse:
 
 
 def cookie_of(page: str) -> str:
-    """Returns the name of the cookie that identifies the browser which opens a page of an authorization server."""
+    """Returns the name of the cookie that identifies the browser that opens the authorization server's page."""
     return _cookie(httpx2.URL(page).params["state"])
 
 
@@ -185,7 +186,7 @@ _LARGEST = 1_000_000
 async def browser_sign_in(
     server: str, open_page: Callable[[str], Awaitable[None]], *, port: int = 0, seconds: float = 300.0, **more: Any
 ) -> Tokens:
-    """Signs in as ``SignIn`` does, with the answer on a loopback address (RFC 8252); port 0 means any port."""
+    """Signs in as ``SignIn`` does, with a redirect to a loopback address (RFC 8252); port 0 means any free port."""
     try:
         listener = socket.create_server(("127.0.0.1", port))
     except OSError as error:
@@ -206,7 +207,7 @@ async def browser_sign_in(
 
 @dataclass(slots=True)
 class SignIn:
-    """The sign-in of a person; it is the ``TokenStorage`` of the SDK, and has its handlers.
+    """Signs a person in; serves the MCP SDK as its ``TokenStorage`` and has its handlers.
 
     Attributes:
         redirect: Where the answer is to come: a route ``callback``, of any process with the same store and key.
@@ -235,7 +236,7 @@ class SignIn:
     _issued: Tokens | None = field(init=False, default=None)
 
     async def tokens(self) -> Tokens:
-        """Signs in: discovery, registration, consent in a browser, and the exchange of the code; stores the tokens.
+        """Signs in and stores the tokens: discovery, registration, consent in a browser, and exchange of the code.
 
         Raises:
             SignInError: Of whatever went wrong with server, person or time.
@@ -334,7 +335,7 @@ class SignIn:
         return metadata
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Returns None: older tokens are not used."""
+        """Returns None, because older tokens are not used."""
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Stores the tokens."""
@@ -354,11 +355,11 @@ class SignIn:
         await asyncio.to_thread(StoredTokens(self.server, self.user).write, self._issued)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Returns the client that was registered before."""
+        """Returns the client that is registered already, if any."""
         return self.client
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Stores the client that was registered now."""
+        """Stores the client that has just been registered."""
         self.client = client_info
 
     async def _open(self, page: str) -> None:

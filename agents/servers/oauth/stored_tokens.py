@@ -1,4 +1,4 @@
-"""Tokens by server address and user: encrypted, refreshed by one process at a time, and sent with requests."""
+"""Stores tokens by server address and user, encrypted; one process at a time refreshes them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NO_KEY = (
 
 
 class SignInError(CallsheetError, RuntimeError):
-    """Signing in, or refreshing a sign-in, has failed."""
+    """Raised if signing in, or refreshing a sign-in, fails."""
 
 
 def encrypted(content: bytes) -> bytes:
@@ -96,7 +96,7 @@ def _of_keyring(*, create: bool) -> str:
 
 
 class Tokens(BaseModel):
-    """The tokens of a sign-in, and what a refresh needs.
+    """The tokens of a sign-in, with what is needed to refresh them.
 
     Attributes:
         server: Address of the server that takes the access token, and of no other.
@@ -119,12 +119,12 @@ class Tokens(BaseModel):
 
     @property
     def fresh(self) -> bool:
-        """Whether the access token is valid for a while."""
+        """Returns whether the access token is valid for a while."""
         return self.expires is None or time.time() < self.expires - _EARLY
 
 
 class StoredTokens:
-    """The stored tokens of a user (empty: whoever runs the program) for a server address without variables."""
+    """The stored tokens of a user for a server address; an empty user is whoever runs the program."""
 
     def __init__(self, server: str, user: str = "") -> None:
         self.server = server
@@ -151,7 +151,7 @@ class StoredTokens:
         self._file.remove()
 
     def miss(self, old: Tokens, scope: str) -> None:
-        """Stores that the server asks for more scopes."""
+        """Stores which further scopes the server asks for."""
         check_scope(scope)
         with self._file.locked():
             now = self.read()
@@ -161,10 +161,10 @@ class StoredTokens:
                 self.write(now.model_copy(update={"wanted": wanted}))
 
     def refreshed(self, old: Tokens) -> Tokens | None:
-        """Refreshes the tokens; returns None if they cannot be refreshed, so that the user must sign in again.
+        """Refreshes the tokens; returns None if that is impossible, so that the user must sign in again.
 
-        One process at a time refreshes them: an authorization server that sees a refresh token twice may revoke all.
-        ``SignInError``: it does not answer; the tokens may still be good.
+        One process at a time refreshes them, because an authorization server that sees a refresh token twice may revoke
+        all. Raises a ``SignInError`` if the server does not answer; the tokens may still be valid.
         """
         with self._file.locked():
             now = self.read()
@@ -183,10 +183,10 @@ class StoredTokens:
 
 
 class TokenAuth(httpx2.Auth):
-    """Sends the stored access token to its server, refreshes it, and says when the user must sign in.
+    """Sends the stored access token to its server, refreshes it, and reports when the user must sign in.
 
-    ``fail`` ends the session, as the client library lets nobody know of errors of an authentication; ``hide`` removes a
-    secret from all that the session returns.
+    ``fail`` ends the session, because the client library does not report errors of an authentication. ``hide`` removes
+    a secret from all that the session returns.
     """
 
     def __init__(self, stored: StoredTokens, fail: Callable[[Fault], None], hide: Callable[[str], None]) -> None:
@@ -196,7 +196,7 @@ class TokenAuth(httpx2.Auth):
         self._home = origin(stored.server)
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Sends a request, and once more after a refresh."""
+        """Sends a request, and a second time after the token was refreshed."""
         if origin(str(request.url)) != self._home:
             yield request
             return
@@ -246,7 +246,7 @@ class TokenAuth(httpx2.Auth):
 
 
 def check_scope(scope: str) -> None:
-    """Raises a SignInError for malformed scopes: they may come from a server."""
+    """Raises a ``SignInError`` for malformed scopes, which may come from a server."""
     if not _SCOPES.fullmatch(scope):
         raise SignInError("the scopes to ask for are malformed, or longer than 1,000 characters")
 

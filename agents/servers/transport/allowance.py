@@ -1,4 +1,4 @@
-"""How much a server may send unasked: a stock, which time refills."""
+"""Limits how much a server may send without being asked."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 MESSAGES = 20_000
 MESSAGES_PER_SECOND = 1_000
-"""Messages, events of a stream or lines of output that a server may send at once, and for each second after that."""
+"""Maximum number of messages, events or lines that a server may send at once, and per second after that."""
 
 
 class Allowance:
-    """A stock of messages or bytes, which time refills: a sender that is slow enough never uses it up.
+    """A stock of messages or bytes that refills with time; a slow sender never uses it up.
 
     Args:
         stock: How much may be sent at once.
@@ -26,7 +26,7 @@ class Allowance:
         self._when = clock()
 
     def spend(self, amount: float = 1) -> bool:
-        """Takes an amount from the stock if that much is there; returns whether it was."""
+        """Takes an amount from the stock; returns False if there is not enough."""
         now = self._clock()
         self._left = min(self.stock, self._left + (now - self._when) * self.per_second)
         self._when = now
@@ -49,5 +49,5 @@ def allowed_messages() -> Allowance:
 
 
 def allowed_bytes(stock: int) -> Allowance:
-    """Returns the allowance of a server for bytes: a twentieth of the stock comes back in a second."""
+    """Returns the allowance of a server for bytes: a twentieth of the stock refills per second."""
     return Allowance(stock, stock // 20)

@@ -79,9 +79,9 @@ async def connect_server(
 ) -> AsyncIterator[Client]:
     """Connects to a server and initialises it; leaving the block ends the connection and its process.
 
-    ``changed`` hears of changed tools, resources or prompts; ``fail`` ends the session with a fault that the client
-    library does not report, and ``tell`` keeps the fault of one request; without ``elicited``, the server is told that
-    nobody can be asked.
+    ``changed`` is called when tools, resources or prompts change. ``fail`` ends the session with a fault that the
+    client library does not report, and ``tell`` stores the fault of one request. Without ``elicited``, the server is
+    told that nobody can be asked.
     """
 
     async def listen(message: IncomingMessage) -> None:

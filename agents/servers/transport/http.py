@@ -1,4 +1,4 @@
-"""HTTP clients that read no more of an answer than a message may have, and follow nobody elsewhere."""
+"""HTTP clients that limit the size of answers, and do not follow redirects to other hosts."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
         self._next = 0.0
 
     async def send(self, request: httpx2.Request, **given: Any) -> httpx2.Response:
-        """Sends a request; the client library lets nobody know of a message that did not arrive."""
+        """Sends a request; reports failures itself, because the client library does not report a lost message."""
         if request.method == "GET" and self.kind in ("http", "sse"):
             wait = self._next - time.monotonic()
             now = time.monotonic()

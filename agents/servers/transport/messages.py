@@ -1,4 +1,4 @@
-"""Messages of JSON-RPC, read from text that may be anything."""
+"""Parses messages of JSON-RPC from untrusted text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from callsheet.graphs.text.unicode import clean
 
 _LONGEST_ID = 256
 LARGE = 65_536
-"""Characters or bytes of a message from which on it is read in a thread, and as one answer."""
+"""Characters or bytes from which on a message is parsed in a thread."""
 _MANY_BLOCKS = 1_000
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -71,7 +71,7 @@ def _is_text(block: object) -> bool:
 
 
 def reply_to(asked: Any, text: str) -> bytes:
-    """Returns the answer to the request with this id, or an error if it is none: its caller would wait for ever."""
+    """Returns the answer to the request with this id; an error if the text is none, so its caller does not wait."""
     message = parse_message(text)
     if isinstance(message, JSONRPCError) and message.id is None:
         message.id = asked

@@ -1,4 +1,4 @@
-"""The files of a server's program: a server that keeps running is started anew if one of them was edited."""
+"""Watches the files of a server's program, so that a running server is restarted if one of them was edited."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 Stamps = frozenset[tuple[str, int, int]]
-"""Path, time of the last change in nanoseconds, and size of each file."""
+"""For each file: its path, the time of its last change in nanoseconds, and its size."""
 _MOST_BESIDE = 500
 _CODE = frozenset(
     ".py .pyz .whl .js .mjs .cjs .ts .mts .cts .tsx .jar .rb .sh .bash .pl .php .lua .exe .dll .wasm".split()
@@ -20,7 +20,7 @@ _CODE = frozenset(
 
 
 def stamps_of(server: ServerConfig, program: str) -> Stamps:
-    """Returns the stamps of the files that a command names, and of files like each script in its folder: its modules.
+    """Returns the stamps of the files that a command names, and of the modules beside its scripts.
 
     ``program`` is the path of the command's program. A module (``python -m package.server``) counts if it is below the
     working folder.

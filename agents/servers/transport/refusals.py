@@ -1,4 +1,4 @@
-"""What a server over HTTP answers in place of an answer: that it is busy, that it failed, that it is elsewhere."""
+"""Handles answers of a server over HTTP that are not results: it is busy, it failed, or it redirects."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mcp.shared._httpx_utils import next_request_within_origin
 from callsheet.agents.calls.tool_result import Fault
 
 BUSY = frozenset((429, 503))
-"""Statuses of a server that did not take a request, but may do so later."""
+"""The statuses by which a server refuses a request that it may accept later."""
 LONGEST_WAIT = 10.0
-"""Seconds for which a request waits in all, if its server says when to send it again."""
+"""Maximum number of seconds for which a request waits until its server accepts it again."""
 _LONGEST_TEXT = 2_000
 
 
@@ -23,7 +23,7 @@ def status_of(response: httpx2.Response) -> str:
 
 
 def retry_after(response: httpx2.Response) -> float | None:
-    """Returns the seconds of the header ``Retry-After``; None if it is missing or malformed."""
+    """Returns the value of the header ``Retry-After`` in seconds; None if it is missing or malformed."""
     said = response.headers.get("retry-after", "").strip()
     if said.isascii() and said.isdigit():
         return float(said[:9])
@@ -54,8 +54,8 @@ def busy(response: httpx2.Response) -> Fault:
 def elsewhere(response: httpx2.Response) -> str:
     """Returns the address of a redirect that a call must not follow; empty for any other answer.
 
-    A call is sent to its own address only, as it was shown: another host, path or query is another operation. A slash
-    at the end of the path makes no difference, nor does TLS on the same host.
+    A call is sent only to the address that was shown: another host, path or query is another operation. A slash at the
+    end of the path makes no difference, nor does TLS on the same host.
     """
     there = response.next_request
     here = response.request

@@ -1,4 +1,4 @@
-"""A stdio server: its process and messages, the end of its standard error, and its end with all that it started."""
+"""Runs a stdio server: its process, its messages, and its end with all processes that it started."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ _POLL = 0.03
 
 
 def environment_of(server: ServerConfig) -> dict[str, str]:
-    """Returns the variables of a server's process: MCP's safe defaults, certificate paths, those of its entry."""
+    """Returns the variables of a server's process: MCP's safe defaults, paths of certificates, and its entry's own."""
     certificates = {name: value for name in _CERTIFICATES if (value := os.environ.get(name))}
     return get_default_environment() | certificates | server.env
 
 
 def program_of(command: str, environment: Mapping[str, str]) -> str:
-    """Returns the path of a command's program, in ``PATH`` or beside this interpreter, where a venv has uvx."""
+    """Returns the path of a command's program, found in ``PATH`` or beside this interpreter, where a venv has uvx."""
     for path in (environment.get("PATH"), sysconfig.get_path("scripts")):
         program = shutil.which(command, path=path)
         if program:
@@ -70,10 +70,9 @@ def program_of(command: str, environment: Mapping[str, str]) -> str:
 
 
 class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
-    """The process of a stdio server; for a server over HTTP, only the limits and the fault.
+    """The process of a stdio server; for a server over HTTP, it holds only the limits and the fault.
 
-    ``limits.message`` bounds a message; ``on_end`` is called once if it ends by
-    itself.
+    ``limits.message`` is the maximum size of a message; ``on_end`` is called once if the process ends by itself.
 
     Attributes:
         environment: Its variables, without the mark of its session.
@@ -106,14 +105,14 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
 
     @property
     def last_words(self) -> str:
-        """The last eight lines of standard error; of indented lines in a row, such as a stack, only the last two."""
+        """Returns the last eight lines of standard error; of consecutive indented lines, such as a stack, only two."""
         lines = [line.rstrip() for line in self._said.decode("utf-8", "replace").split("\n") if line.strip()]
         runs = (list(run) for _, run in groupby(lines, key=lambda line: line[0].isspace()))
         return "\n".join([line[-500:] for run in runs for line in (run[-2:] if run[0][0].isspace() else run)][-8:])
 
     @property
     def printed(self) -> str:
-        """Its output that is not the protocol: the first lines, and the number of further ones."""
+        """Returns the output that is not part of the protocol: its first lines, and the number of further ones."""
         rest = [] if self._greeted else [bytes(self._partial[:_LONGEST_QUOTE])]
         lines = [shown(line[:_LONGEST_QUOTE].decode("utf-8", "replace").strip()) for line in (*self._quoted, *rest)]
         more = f" (and {self._noise - len(self._quoted):,} more lines)" if self._noise > len(self._quoted) > 0 else ""
@@ -121,12 +120,15 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
 
     @property
     def status(self) -> int | None:
-        """The exit status; None while it runs."""
+        """Returns the exit status; None while the process runs."""
         return self.transport.get_returncode()
 
     @asynccontextmanager
     async def running(self, server: ServerConfig) -> AsyncIterator[Any]:
-        """Starts the process and yields its streams of messages; leaving the block ends it with all that it started."""
+        """Starts the process and yields its streams of messages.
+
+        When the block ends, the process is ended with all processes that it started.
+        """
         self.environment = environment_of(server)
         command = server.command or ""
         environment = {**self.environment, _MARK: self._mark}
@@ -153,14 +155,14 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
                 group.cancel_scope.cancel()
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
-        """Stores the end of standard error, and passes on the rest."""
+        """Keeps the last part of standard error, and passes on other output."""
         if fd == 2 and isinstance(data, bytes):
             self._said = (self._said + data)[-_TAIL:]
         else:
             super().pipe_data_received(fd, data)
 
     def process_exited(self) -> None:
-        """Ends standard output soon: a child of the server may hold it open."""
+        """Closes standard output after a short time, because a child of the server may keep it open."""
         super().process_exited()
         asyncio.get_running_loop().call_later(_HELD_OPEN, self._let_go)
 
@@ -258,7 +260,7 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         self.transport.close()  # this kills it where processes cannot be listed
 
     def is_as_now(self, server: ServerConfig) -> bool:
-        """Returns whether a server would be started now in the same environment from the same files; reads the disk."""
+        """Returns whether the server would be started in the same way now; reads the environment and the files."""
         environment = environment_of(server)
         try:
             program = program_of(server.command or "", environment)
@@ -267,14 +269,14 @@ class ChildProcess(asyncio.subprocess.SubprocessStreamProtocol):
         return self.environment == environment and self.stamps == stamps_of(server, program)
 
     async def settled(self, seconds: float = _SETTLING) -> None:
-        """Waits for exit status and standard error, which arrive after the end of output."""
+        """Waits for the exit status and standard error, which arrive after the end of output."""
         with anyio.move_on_after(seconds):
             while self.status is None:  # noqa: ASYNC110 (asyncio's event waits for the pipes too)
                 await anyio.sleep(_POLL)
 
 
 class Process(NamedTuple):
-    """A process: its parent, its group, when it began, and whether it has a mark in its environment."""
+    """A process of the system: its parent, its group, its start, and whether its environment has a mark."""
 
     parent: int
     group: int
@@ -283,10 +285,10 @@ class Process(NamedTuple):
 
 
 def family(leader: int, mark: str, known: Mapping[int, Process]) -> dict[int, Process]:
-    """Returns the living processes of a server, by id; empty where processes cannot be listed.
+    """Returns the living processes of a server by id; empty where processes cannot be listed.
 
-    These are the group of the ``leader``, all with ``mark`` in their environment, those ``known`` whose id was not
-    given anew, and all descendants.
+    These are the group of the ``leader``, all processes with ``mark`` in their environment, those in ``known`` whose id
+    was not reused, and all descendants.
     """
     running = _running(mark)
     members = {

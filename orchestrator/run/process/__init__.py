@@ -1,1 +1,1 @@
-"""The process: its environment, its catalog, and updates of the catalog."""
+"""What belongs to the process: its environment, its catalog, and updates of the catalog."""

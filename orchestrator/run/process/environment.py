@@ -1,4 +1,4 @@
-"""The environment: variables ``CALLSHEET_...`` for catalog, model and folders."""
+"""Reads the environment variables ``CALLSHEET_...`` for catalog, model and folders."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 STUDIO = "https://smith.langchain.com"
-"""Origin of the pages of LangGraph Studio."""
+"""The origin of the pages of LangGraph Studio."""
 
 
 def _listed(several: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Files that replicas share: items of LangGraph's ``PostgresStore``."""
+"""Stores files that replicas share as items of LangGraph's ``PostgresStore``."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 FILES = ("callsheet", "files")
+"""The namespace of the files, by name."""
 VERSIONS = ("callsheet", "versions")
-"""Namespaces of files by name, and of the version key ``catalog``."""
+"""The namespace of the version of the catalog, which is under the key ``catalog``."""
 _OF_CATALOG = ("pins/", "listings/")
 _SCHEMA = re.compile("[a-z_][a-z0-9_]{0,39}")
 _LOCK_SECONDS = 30.0
@@ -86,14 +87,14 @@ class PostgresFiles:
         return self._name
 
     def read(self, name: str) -> bytes:
-        """As in ``SharedStore``, like all the others; a ``StoreError`` if the database does not answer, or refuses."""
+        """Reads as in ``SharedStore``; raises a ``StoreError`` if the database does not answer or refuses."""
         item = self._get(FILES, name)
         if item is None:
             raise FileNotFoundError(errno.ENOENT, "no such file", f"{SHARED}{name}")
         return str(item.value["text"]).encode()
 
     def write(self, name: str, content: bytes | None) -> None:
-        """A changed content gives the catalog another version in the same statement."""
+        """Writes as in ``SharedStore``; a changed content gives the catalog a new version in the same statement."""
         from langgraph.store.base import PutOp
         from langgraph.store.postgres import PostgresStore
 
@@ -107,7 +108,7 @@ class PostgresFiles:
         self._versions.pop(name, None)
 
     def version(self, name: str) -> tuple[float, ...] | None:
-        """Returns a time, at most a second old; while the database does not answer, the last known one holds."""
+        """Returns a version that is at most a second old; if the database does not answer, the last known one."""
         when, version = self._versions.get(name, (0.0, None))
         if time.monotonic() > when:
             when = time.monotonic() + _UNREACHABLE_SECONDS
@@ -119,7 +120,7 @@ class PostgresFiles:
         return version
 
     def catalog_version(self) -> str | None:
-        """Asked of the database each time."""
+        """Reads the version of the catalog from the database each time."""
         item = self._get(VERSIONS, "catalog")
         return None if item is None else str(item.value["version"])
 
@@ -131,7 +132,7 @@ class PostgresFiles:
 
     @contextmanager
     def locked(self, name: str) -> Iterator[None]:
-        """A ``TrustError`` also if the database does not answer, or the lock was lost meanwhile."""
+        """Locks as in ``SharedStore``; also raises a ``TrustError`` if the connection is lost meanwhile."""
         here = self._locks[name]
         if not here.acquire(timeout=_LOCK_SECONDS):
             raise self._busy(name)

@@ -1,4 +1,4 @@
-"""The catalog of this process, with one index and one registry, and what keeps them up to date."""
+"""The catalog of this process, with one index and one registry, and the threads that update it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UPDATING: WeakSet[threading.Thread] = WeakSet()
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A served catalog; ``read`` loads it again, with ``anew`` and the like of ``load``, if that is possible."""
+    """A catalog that the process serves; ``read`` loads it again with the options of ``load``, if that is possible."""
 
     loaded: Loaded
     retriever: AgentGraphRetriever
@@ -43,7 +43,7 @@ class Served:
 
 
 def served_catalog() -> Served:
-    """Returns the catalog that the environment names; loaded and indexed on the first call only.
+    """Returns the catalog that the environment names; it is loaded and indexed on the first call.
 
     Raises:
         CatalogError: The catalog cannot be read.
@@ -71,10 +71,10 @@ def _opened() -> Served:
 
 
 class CatalogSync:
-    """Keeps a retriever in step with a registry, whose catalog changes with the servers' listings.
+    """Updates a retriever when the catalog of a registry changes.
 
-    The registry applies a change at once; searches find new tools after these are embedded, in a thread. A retriever
-    over another catalog than the registry's is not changed.
+    The registry uses a change at once; searches find new tools after they are embedded, in a thread. A retriever over
+    another catalog is not updated.
     """
 
     def __init__(self, retriever: AgentGraphRetriever, registry: ToolRegistry) -> None:
@@ -86,7 +86,7 @@ class CatalogSync:
             registry.watch(self.follow)
 
     def follow(self, loaded: Loaded) -> None:
-        """Applies a new state of the catalog in the background; of several pending ones, only the last."""
+        """Applies a new state of the catalog in the background; if several are pending, only the last one."""
         with self._lock:
             self._waiting = loaded
             if self._thread is None:
@@ -95,7 +95,7 @@ class CatalogSync:
                 self._thread.start()
 
     def settled(self, seconds: float | None = None) -> None:
-        """Waits until searches use the new state."""
+        """Waits until searches use the latest state."""
         with self._lock:  # a thread that is not started yet cannot be joined
             thread = self._thread
         if thread is not None:
@@ -119,16 +119,16 @@ class CatalogSync:
 def finish_updates() -> None:
     """Waits up to ten seconds for each index that is being updated.
 
-    The embedded model is native code: if Python ended while a daemon thread is in it, the process would abort.
+    The embedded model is native code: if Python ended while a daemon thread runs it, the process would abort.
     """
     for thread in list(_UPDATING):
         thread.join(_LAST_UPDATE)
 
 
 class ServerUpdates:
-    """Asks the servers of a catalog in a thread; what one answers is in force at once, even if others never answer.
+    """Asks the servers of a catalog in a thread; each answer is used at once, even if other servers never answer.
 
-    A server that failed is asked again after a pause that grows, here and in what is stored (``LastListings``).
+    A server that failed is asked again after a pause that grows with each failure (``LastListings``).
 
     Args:
         registry: Gets the catalog; a ``CatalogSync`` updates the index.
@@ -185,10 +185,10 @@ class ServerUpdates:
 
 
 def follow_store(store: SharedStore, registry: ToolRegistry, read: Callable[[], Loaded]) -> threading.Event:
-    """Reloads a catalog, in a thread, when another process has changed pins or listings in the shared store.
+    """Reloads a catalog in a thread whenever another process has changed pins or listings in the shared store.
 
-    The version of the catalog is looked at every two seconds, and less often after three changes in a row. While the
-    store does not answer, the last known catalog stays in use. What could not be reloaded is tried again.
+    The version of the catalog is checked every two seconds, and less often after three changes in a row. While the
+    store does not answer, the last known catalog stays in use. A reload that failed is tried again.
 
     Returns:
         An event that stops it when set.

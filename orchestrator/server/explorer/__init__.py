@@ -1,1 +1,1 @@
-"""The explorer: a web page for the catalog and past runs, and its routes."""
+"""Serves the explorer, a web page for the catalog and for runs."""

@@ -1,8 +1,8 @@
-"""What the page shows of the catalog, as JSON: results of a query with the reasons, the map, and nodes in detail.
+"""Makes the JSON that the page shows of the catalog: search results with reasons, the map, and nodes in detail.
 
 A neighbour is a link with its ``relation`` (``td``, ``ti``, ``pd``, ``pi`` for the kinds of dependency, ``owner``,
-``capability``, ``broader``, or ``agents`` for dependencies between agents), the same in ``words``, and whether nobody
-has reviewed it yet. A fact is a term with its text, and further lines such as a diff.
+``capability``, ``broader``, or ``agents`` for dependencies between agents), the same in ``words``, and whether no
+person has reviewed it yet. A fact is a term with its text, and further lines such as a diff.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _Text = Annotated[str, Field(max_length=10_000)]
 
 
 class SearchQuery(Parameters):
-    """A question, with the largest numbers of agents and tools."""
+    """A query, with the maximum numbers of agents and tools."""
 
     q: _Text
     agents: Annotated[int, Field(ge=1, le=1_000)] | None = None
@@ -62,25 +62,25 @@ class SearchQuery(Parameters):
 
 
 class AgentList(Parameters):
-    """A part of the list of agents."""
+    """The part of the list of agents that a request asks for."""
 
     words: _Text = ""
     start: Annotated[int, Field(ge=0)] = 0
 
 
 class Id(Parameters):
-    """What is described."""
+    """The id of the node that a request asks for."""
 
     id: Annotated[str, Field(max_length=2_000)]
 
 
 def neighbour(visible: VisibleCatalog, node: str, relation: str, words: str, *, unreviewed: bool = False) -> Json:
-    """Returns an agent, a tool or a skill as a neighbour."""
+    """Returns an agent, a tool or a skill as a neighbour of a node."""
     return {**visible.link(node), "relation": relation, "words": words, "unreviewed": unreviewed}
 
 
 def node(visible: VisibleCatalog, given: Id) -> Json:
-    """Returns an agent, a tool or a skill.
+    """Returns the details of an agent, a tool or a skill.
 
     Raises:
         UnknownNameError: There is none with this id, or it is hidden from the user.
@@ -95,7 +95,7 @@ def node(visible: VisibleCatalog, given: Id) -> Json:
 
 
 def capability(visible: VisibleCatalog, given: Id) -> Json:
-    """Returns a capability, with the tools that have it or a narrower one.
+    """Returns the details of a capability, with the tools that have it or a narrower one.
 
     Raises:
         UnknownNameError: It is not in the taxonomy.
@@ -277,18 +277,18 @@ def _schema(value: Mapping[str, Any] | None) -> str:
 
 
 INTRODUCE = "What can you do?"
-"""A request that works on every catalog."""
+"""A request that works with every catalog."""
 PART = 60
-"""Number of agents per page of the list."""
+"""The number of agents per page of the list."""
 _ORIGIN = {Provenance.PROPOSED: 1, Provenance.OBSERVED: 2}
 
 
 def search(visible: VisibleCatalog, given: SearchQuery) -> Json:
-    """Finds agents, tools and skills for a query; each kind best first.
+    """Finds agents, tools and skills for a query; each kind is sorted, best first.
 
-    If nothing ``fits``, they are only the nearest. ``asked`` are the parts of the query, ``probability`` is how likely
-    something fits and ``reason`` why, ``considered`` are all nodes with their scores and ranks by meaning and by words,
-    and ``cut`` the tools that were left out.
+    Unless the result ``fits``, these are only the nearest. ``asked`` are the parts of the query; ``probability`` is how
+    likely something fits, and ``reason`` says why. ``considered`` are all nodes with their scores and ranks by meaning
+    and by words, and ``cut`` are the tools that were left out.
     """
     selection = visible.retriever.select(given.q, agents=given.agents, tools=given.tools, equip=True)
     link = visible.link
@@ -320,10 +320,10 @@ def search(visible: VisibleCatalog, given: SearchQuery) -> Json:
 
 
 def overview(visible: VisibleCatalog, *, runs: bool) -> Json:
-    """Returns the catalog in numbers, as far as the user may see it.
+    """Returns the numbers of the catalog, as far as the user may see it.
 
-    ``dependencies`` are those that a person wrote or accepted, ``inferred`` all others; ``quarantined`` counts the
-    changes of servers that somebody has to accept.
+    ``dependencies`` counts those that a person declared or accepted, ``inferred`` all others, and ``quarantined`` the
+    changes of servers that a person has to accept.
     """
     catalog, everything = visible.catalog, visible.retriever.selector.catalog
     held = Counter(edge.holds for _, edge in dependency_edges(visible.knowledge.graph))
@@ -343,7 +343,7 @@ def overview(visible: VisibleCatalog, *, runs: bool) -> Json:
 
 
 def list_agents(visible: VisibleCatalog, given: AgentList) -> Json:
-    """Returns a page of the list of agents: those with all these words in id, name or description, from ``start``."""
+    """Returns a page of the list of agents that have all these words in id, name or description, from ``start``."""
     wanted = given.words.casefold().split()
     texts = ((agent, f"{agent.id} {agent.name} {agent.description}".casefold()) for agent in visible.catalog.agents)
     agents = [agent for agent, text in texts if all(word in text for word in wanted)]
@@ -353,11 +353,11 @@ def list_agents(visible: VisibleCatalog, given: AgentList) -> Json:
 
 
 def catalog_map(visible: VisibleCatalog) -> Json:
-    """Returns the part of the catalog that a user may see, as numbers and names, in few bytes.
+    """Returns the visible part of the catalog in a compact form of numbers and names.
 
-    A tool is its name, the number of its agent, and 1 if it is a core tool; an edge the numbers of the tool and of the
-    needed one, and its origin (0 declared or reviewed, 1 inferred, 2 observed); a skill its id and the numbers of the
-    tools that it names. ``labels`` are of ids that are displayed otherwise than they are.
+    A tool is its name, the number of its agent, and 1 if it is a core tool. An edge is the numbers of both tools, and
+    its origin (0 declared or reviewed, 1 inferred, 2 observed). A skill is its id and the numbers of the tools that it
+    names. ``labels`` are for ids that are displayed in another form.
     """
     catalog = visible.catalog
     select = visible.retriever.select

@@ -1,4 +1,4 @@
-"""The explorer as a web application: the files of the page, its endpoints, metrics and health."""
+"""The web application of the explorer: the files of the page, its endpoints, metrics and health."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _threaded(form: type[_Form], answer: Callable[[VisibleCatalog, _Form], objec
 
 
 def page_files() -> tuple[str, ...]:
-    """Returns names of the page's further files."""
+    """Returns the names of further files that the page loads."""
     return tuple(name for name in _files() if name != "explorer.html")
 
 

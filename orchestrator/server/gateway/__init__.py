@@ -1,5 +1,5 @@
-"""A catalog behind three tools, for any MCP client: find, read, call.
+"""Serves a catalog to any MCP client through three tools: find, read and call.
 
-``catalog_gateway`` knows catalog, policy and calls; ``mcp_gateway`` speaks MCP; ``serving`` knows transports and users.
-Nothing in here ranks or runs a model.
+``catalog_gateway`` has the operations, ``mcp_gateway`` speaks MCP, and ``serving`` handles transports and users. No
+module here ranks tools or runs a model.
 """

@@ -1,4 +1,4 @@
-"""A catalog as three operations: find, read and call; of tools, and in the same way of resources and prompts.
+"""Finds, reads and calls tools of a catalog, and in the same way resources and prompts.
 
 A call may wait for a person, in this process.
 """
@@ -43,9 +43,9 @@ _AGENTS_TOKENS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls; calls of one ``session`` share the sessions with the servers behind.
+    """The caller of an operation; calls of one ``session`` share the sessions with the catalog's servers.
 
-    ``asks``: questions of servers in the middle of a call can be answered.
+    ``asks``: the caller can answer questions that servers ask during a call.
     """
 
     session: str
@@ -55,9 +55,9 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A call that waits for a person.
+    """A call that waits for the answer of a person.
 
-    ``question`` is the payload of an interrupt, or a question of the server in the middle of the call (``type``,
+    ``question`` is the payload of an interrupt, or a question that the server asked during the call (``type``,
     ``agent``, ``message``, ``form``).
     """
 
@@ -70,10 +70,10 @@ Answer = ToolMessage | Waiting
 
 
 class CatalogResources:
-    """Resources, templates and prompts, each with the id ``agent/resource:URI`` or the like.
+    """Finds resources, templates and prompts; their ids are ``agent/resource:URI`` and the like.
 
-    They have a ranking of their own, so that they change nothing about the tools that a search finds. It is made at the
-    first search, in memory.
+    They are ranked separately, so they do not change which tools a search finds. The ranking is made at the first
+    search, in memory.
     """
 
     def __init__(self, registry: ToolRegistry, retriever: AgentGraphRetriever) -> None:
@@ -83,13 +83,13 @@ class CatalogResources:
         self._lock = threading.Lock()
 
     def catalog(self, user: User) -> Catalog:
-        """Returns what a user may see."""
+        """Returns the resources that a user may see, as a catalog."""
         whole = self.registry.catalog
         policy = self.registry.policy
         return policy.view(whole, user).catalog if policy else whole
 
     def find(self, query: str, user: User) -> list[Tool]:
-        """Returns the few that fit a query, best first; none if nothing fits. Blocks, and embeds what is new."""
+        """Returns the few resources that fit a query, best first; embeds new ones, and blocks meanwhile."""
         catalog = self.registry.catalog
         if not catalog.agents:
             return []
@@ -136,11 +136,11 @@ class _Running:
 
 
 class QuestionRelay:
-    """Runs calls, and stops at each question about them until it is answered.
+    """Runs calls, and returns each question about them to the client until it is answered.
 
-    The call goes on running meanwhile; a question of a server that is not answered in time is cancelled by its session.
-    If the call ends first, its answer is kept for whoever answers the question. Waiting calls are lost with the
-    process, those for an approval unsent; beyond 100 of one user, the oldest is dropped.
+    Meanwhile, the call goes on; its session cancels a question of a server that is not answered in time. If the call
+    ends first, its answer is kept for whoever answers the question. Waiting calls are lost when the process ends, and
+    those that wait for approval are then not sent; of more than 100 of one user, the oldest is dropped.
     """
 
     def __init__(self) -> None:
@@ -149,9 +149,9 @@ class QuestionRelay:
     async def run(
         self, call: Callable[[AskPerson], Coroutine[Any, Any, ToolMessage]], agent: str, user: User, *, asks: bool
     ) -> Answer:
-        """Returns the answer of a call, which can ask the user, or the first question.
+        """Runs a call, which can ask the user; returns its answer or the first question.
 
-        ``asks``: its server may ask too.
+        ``asks``: the server may ask the user too.
         """
         running = _Running(agent, user, PROGRESS.get())
         with within(PROGRESS, running.report), within(ASK, running.ask_for_server) if asks else nullcontext():
@@ -159,7 +159,7 @@ class QuestionRelay:
         return await self._next(running)
 
     def waiting(self, waiting_id: str, user: User) -> Waiting:
-        """Returns a question to this user that is not answered.
+        """Returns the open question to this user with this id.
 
         Raises:
             SettingsError: There is none.
@@ -170,7 +170,7 @@ class QuestionRelay:
         return running.asked
 
     async def answer(self, waiting_id: str, answer: Mapping[str, Any], user: User) -> Answer:
-        """Answers a question as of ``waiting``; returns the answer of the call, or the next question."""
+        """Answers an open question; returns the answer of the call, or the next question."""
         waiting = self.waiting(waiting_id, user)
         running = self._open.pop(waiting_id)
         running.progress = PROGRESS.get()
@@ -179,7 +179,7 @@ class QuestionRelay:
         return await self._next(running)
 
     def drop(self, waiting_id: str, user: User) -> None:
-        """Gives up a call of this user, if it still waits."""
+        """Cancels a call of this user that still waits."""
         with suppress(SettingsError):
             self.waiting(waiting_id, user)
             self._open.pop(waiting_id).task.cancel()
@@ -207,10 +207,10 @@ class QuestionRelay:
 
 
 class Gateway:
-    """A catalog as three operations, for many callers at once; ``relay`` has the calls that wait for a person."""
+    """Finds, reads and calls tools of a catalog for many callers; ``relay`` has the calls that wait for a person."""
 
     updates: ServerUpdates | None = None
-    """Ask servers that have not answered yet."""
+    """Asks the servers that have not answered yet."""
 
     def __init__(
         self, retriever: AgentGraphRetriever, registry: ToolRegistry, *, approval: ApprovalPolicy = "ask"
@@ -224,14 +224,17 @@ class Gateway:
         self._until = time.monotonic() + LATE
 
     async def ready(self) -> None:
-        """Waits for servers that have never answered, and until searches know them: for ten seconds from the start."""
+        """Waits until servers have answered for the first time and searches know their tools.
+
+        It waits at most ten seconds after the start.
+        """
         if self.updates and (left := self._until - time.monotonic()) > 0:
             if not self.updates.complete.is_set():
                 await asyncio.to_thread(self.updates.complete.wait, left)
             await asyncio.to_thread(self._sync.settled, left)
 
     def catalog(self, caller: Caller) -> Catalog:
-        """Returns what the caller may see."""
+        """Returns the part of the catalog that the caller may see."""
         return self._retriever.within(caller.user).catalog
 
     async def find(self, query: str, caller: Caller, *, agents: int | None = None, tools: int = 10) -> Selection:
@@ -240,7 +243,7 @@ class Gateway:
         return await asyncio.to_thread(select_measured, seen, query, agents=agents, tools=tools)
 
     def read(self, names: Sequence[str], caller: Caller) -> str:
-        """Descriptions, schemas and dependencies of tools, and texts of skills, one JSON object per line.
+        """Returns descriptions, schemas and dependencies of tools, and texts of skills, one JSON object per line.
 
         Names are ids, or bare names that only one tool has. For the id of an agent, its tools are listed.
 
@@ -272,7 +275,7 @@ class Gateway:
         return roster(self.catalog(caller))
 
     def common_roster(self) -> Roster | None:
-        """Returns the roster for text that all clients are sent; None if the policy shows users different tools."""
+        """Returns the roster that all clients may see; None if the policy shows different tools to different users."""
         policy = self.registry.policy
         catalog = self.registry.catalog
         if policy is None:
@@ -284,7 +287,7 @@ class Gateway:
         return tool_id in self.resources.registry.catalog.tools and tool_id not in self.registry.catalog.tools
 
     async def call(self, tool_id: str, arguments: Mapping[str, Any], caller: Caller) -> Answer:
-        """Calls a tool on its own server, by the same path as the calls of a worker; a resource is read by the same.
+        """Calls a tool on its own server in the same way as a worker does; the call of a resource reads it.
 
         Raises:
             UnknownNameError: The caller sees no such tool, and the message names the nearest; or it is a skill.
@@ -305,15 +308,15 @@ class Gateway:
         return await self.relay.run(call, bound.agent, caller.user, asks=caller.asks)
 
     async def close(self, session: str) -> None:
-        """Ends the sessions with the servers behind one session."""
+        """Closes the sessions with the catalog's servers that belong to one session of the gateway."""
         self.resources.registry.secrets.forget(session)
         await self.registry.close_run(session)
 
 
 def found_text(selection: Selection, catalog: Catalog, resources: Sequence[Tool] = (), *, names: str = "") -> str:
-    """Returns a selection in one line per tool, skill, resource and prompt, best first of each kind.
+    """Returns a selection as text: one line per tool, skill, resource and prompt, best first of each kind.
 
-    The names of all tools follow, if ``names`` has them; otherwise those of the agents found.
+    The text ``names`` follows; if it is empty, the names of all tools of the selected agents do.
     """
     tools = [tool_line(catalog.tool(tool.id)) for tool in selection.tools if tool.id in catalog.tools]
     skills = [catalog.skills_by_id[skill.id] for skill in selection.skills if skill.id in catalog.skills_by_id]

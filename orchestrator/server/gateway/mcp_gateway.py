@@ -1,4 +1,4 @@
-"""A gateway as an MCP server, for clients of any version of the protocol."""
+"""Serves the gateway as an MCP server, for clients of any version of the protocol."""
 
 from __future__ import annotations
 
@@ -151,10 +151,10 @@ class _Server(Server[Any]):
 
 
 class GatewayServer:
-    """Serves a gateway to MCP clients; ``identify`` says who sends a request, ``ask`` answers for the tool ``ask``.
+    """Serves a gateway to MCP clients; ``identify`` returns who sends a request, ``ask`` answers its tool ``ask``.
 
-    A client that speaks the protocol of 2026-07-28 is asked by ``input_required`` results, an older one by
-    ``elicitation/create``; one that cannot ask gets an error with the ways to allow the call.
+    A client of the protocol of 2026-07-28 is asked by ``input_required`` results, an older one by
+    ``elicitation/create``; a client that cannot ask gets an error with the ways to allow the call.
     """
 
     def __init__(self, gateway: Gateway, identify: Identify, *, ask: Ask | None = None) -> None:
@@ -337,10 +337,10 @@ async def _elicited(waiting: Waiting, context: Context, caller: Caller, label: s
 
 
 def result_of(answer: ToolMessage, *, text_only: bool = False) -> types.CallToolResult:
-    """The answer of a ``BoundTool``: text, images and sounds, the structured result, and how a failed call ended.
+    """Converts the answer of a tool to an MCP result: text, images, sounds, the structured result, and the failure.
 
-    Reads files: images and sounds were stored as files when the answer came. ``text_only`` leaves out the structured
-    result, which says the same again for a resource.
+    Reads the files in which images and sounds were stored. ``text_only`` leaves out the structured result, which
+    repeats the text of a resource.
     """
     artifact: dict[str, Any] = answer.artifact if isinstance(answer.artifact, dict) else {}
     content: list[Any] = [types.TextContent(type="text", text=answer.text)]
@@ -370,16 +370,15 @@ def _medium(stored: Mapping[str, Any]) -> types.ImageContent | types.AudioConten
 
 
 def can_ask(capabilities: types.ClientCapabilities | None) -> bool:
-    """Returns whether a client shows forms; one that names no modes of elicitation does."""
+    """Returns whether a client can show forms; a client that names no modes of elicitation can."""
     able = capabilities.elicitation if capabilities else None
     return able is not None and (able.form is not None or able.url is None)
 
 
 def refused_answer(waiting: Waiting, user: User, label: str) -> str:
-    """Returns why a call is not made if the client cannot ask.
+    """Returns why a call is not made if the client cannot ask; empty if the question needs no person.
 
-    Empty for a question that has an answer without a person. ``label`` is that of the catalog, which only the user of
-    this machine is told.
+    ``label`` is that of the catalog; only the user of this machine sees it.
     """
     asked = waiting.question
     if asked["type"] != "tool_approval":
@@ -394,7 +393,7 @@ def refused_answer(waiting: Waiting, user: User, label: str) -> str:
 
 
 def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
-    """Returns the answer to a question, from the result of its form; whoever declines or dismisses it refuses."""
+    """Converts the result of a form to the answer to its question; declining or dismissing the form refuses."""
     asked = waiting.question
     given = answer if isinstance(answer, types.ElicitResult) else types.ElicitResult(action="cancel")
     if asked["type"] == SERVER_QUESTION:
@@ -419,9 +418,9 @@ def _choices(asked: Mapping[str, Any]) -> dict[str, str]:
 
 
 def form_of(waiting: Waiting) -> types.ElicitRequestFormParams:
-    """Returns the question as a form with one choice and a remark.
+    """Returns a question as a form with one choice and a remark.
 
-    A form has no place for arguments, so the answer cannot change them.
+    A form cannot hold arguments, so the answer cannot change them.
     """
     asked = waiting.question
     if asked["type"] == SERVER_QUESTION:

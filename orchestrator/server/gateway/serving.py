@@ -1,4 +1,4 @@
-"""A gateway over standard input and output, or over HTTP with users: who a token stands for, and who may reach it."""
+"""Serves a gateway over standard input and output, or over HTTP to users with tokens."""
 
 from __future__ import annotations
 
@@ -60,9 +60,10 @@ def one_client() -> Identify:
 
 
 def http_client(context: ServerRequestContext[Any, Any]) -> Caller:
-    """Returns a client over HTTP, by its token and its session.
+    """Returns the client of a request over HTTP, by its token and its session.
 
-    Clients of the newer protocol have no session; their calls share one session per user with the servers behind.
+    Clients of the newer protocol have no session; the calls of one user then share their sessions with the catalog's
+    servers.
     """
     user = user_of_token(get_access_token())
     has_session = context.request and context.protocol_version not in MODERN_PROTOCOL_VERSIONS
@@ -80,11 +81,11 @@ def http_app(
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
 ) -> Starlette:
-    """Returns a web app that serves the gateway over streamable HTTP, at ``/mcp``, and takes answers to sign-ins.
+    """Returns a web app that serves the gateway over streamable HTTP at ``/mcp``, and the callback of sign-ins.
 
-    Requests for foreign host names, from foreign pages, and without a valid token are refused; if there are no
-    ``tokens``, nobody is asked for one. ``url`` is the address as clients know it, ``issuer`` the authorization server
-    where they get tokens (RFC 9728); ``hosts`` and ``origins`` are as in ``request_guard.gate``.
+    It refuses requests for foreign host names, from foreign pages, and without a valid token; without ``tokens``, no
+    token is required. ``url`` is the address that clients know, ``issuer`` the authorization server where they get
+    tokens (RFC 9728); ``hosts`` and ``origins`` are as in ``request_guard.gate``.
     """
     auth = None
     if tokens is not None:
@@ -128,7 +129,7 @@ def _address(option: str, text: str) -> AnyHttpUrl:
 
 
 def check_reach(host: str, tokens: TokenVerifier | None) -> None:
-    """Checks that other machines cannot call tools without a token.
+    """Raises an error if other machines could call tools without a token.
 
     Raises:
         SettingsError: The address is not a loopback address, and no tokens are asked for.
@@ -156,11 +157,11 @@ class _Entries(BaseModel, frozen=True, extra="forbid"):
 
 
 class TokenFile:
-    """Tokens by their SHA-256 in a JSON file, which is read again when it changes.
+    """Verifies tokens by their SHA-256 in a JSON file, which is read again when it changes.
 
     ``{"tokens": [{"sha256": "...", "user": "anna", "groups": ["sales"], "expires": "2030-01-01T00:00:00Z"}]}``; the
-    last two are optional. A token that is taken out, or has expired, is refused from then on. A file that has become
-    unreadable refuses all.
+    last two are optional. A token that was removed or has expired is refused from then on. If the file has become
+    unreadable, all tokens are refused.
 
     Raises:
         SettingsError: The file cannot be read, or has another form.
@@ -202,10 +203,10 @@ class TokenFile:
 
 
 class IssuedTokens:
-    """Signed tokens (JWT, RFC 9068) of an authorization server, checked with its published keys.
+    """Verifies signed tokens (JWT, RFC 9068) of an authorization server with its published keys.
 
-    Issuer (exactly as it names itself), audience (the address of this gateway), expiry and signature are checked. The
-    user is the ``sub``; ``groups`` and the scopes are groups.
+    It checks the issuer (exactly as it names itself), the audience (the address of this gateway), the expiry and the
+    signature. The user is the ``sub``; ``groups`` and the scopes are groups.
 
     Raises:
         SettingsError: The extra ``sign-in`` is not installed.
@@ -223,7 +224,7 @@ class IssuedTokens:
         self._limiter = CapacityLimiter(4)  # a slow server must not hold all threads of the gateway
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Returns the user of a token; None for one that is invalid, expired, or issued by or for somebody else."""
+        """Returns the user of a token; None for a token that is invalid, expired, or meant for another server."""
         if token.count(".") != 2:
             return None
         return await to_thread.run_sync(self._verified, token, limiter=self._limiter)
@@ -282,9 +283,9 @@ def supervisor_tool(
     model: str | None,
     approval: ApprovalPolicy,
 ) -> Ask:
-    """Answers each request by the supervisor, with the steps as JSON where not all of them are done.
+    """Makes a function that answers each request by the supervisor; unless all is done, it adds the steps as JSON.
 
-    A call that needs approval is not made, and that is said.
+    A call that needs approval is not made, and the answer says so.
     """
     settings = Settings(model=model, approval=approval)
     supervisor = create_supervisor(loaded, retriever=retriever, registry=registry, settings=settings)

@@ -1,1 +1,1 @@
-"""Past runs, from the LangGraph server or from threads of the command line."""
+"""Shows and starts runs, on the LangGraph server or in threads of the command line."""

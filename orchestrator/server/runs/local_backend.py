@@ -1,4 +1,4 @@
-"""Threads of the command line on this machine, and runs in this process."""
+"""Reads threads of the command line on this machine, and runs requests in this process."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _LocalRun:
 
 
 class LocalBackend:
-    """Runs for one user: the threads of a catalog, and new runs in the event loop of the page.
+    """Runs requests of one user in the event loop of the page, in the threads of a catalog.
 
     The sessions of a cancelled run are closed.
     """
@@ -89,7 +89,7 @@ class LocalBackend:
         self._runs: dict[str, _LocalRun] = {}  # the last one of each thread
 
     async def recent(self, request: Request) -> Sequence[Thread]:
-        """Returns the user's last threads."""
+        """Returns the latest threads of the user."""
         return [await self._thread(request, name) for name in self._threads.names()[:MOST_RUNS]]
 
     async def _thread(self, request: Request, name: str) -> Thread:
@@ -103,7 +103,7 @@ class LocalBackend:
         return Thread(id=name, request=text, status=status, at=state.created_at or "")
 
     async def waiting(self, request: Request) -> None:
-        """Returns None: pending questions are counted on a server."""
+        """Returns None, because pending questions are counted only on a server."""
 
     @asynccontextmanager
     async def app(self, request: Request, thread: str) -> AsyncIterator[PregelProtocol[Any, Any, Any, Any]]:
@@ -137,7 +137,7 @@ class LocalBackend:
                 yield event
 
     async def cancel(self, request: Request, thread: str) -> None:
-        """Cancels the task of the thread's run, and waits for its end."""
+        """Cancels the task of the thread's run and waits until it has ended."""
         self._check(thread)
         run = self._runs.get(thread)
         if run and run.task:

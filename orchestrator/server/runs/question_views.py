@@ -1,4 +1,4 @@
-"""What waits for a person, as JSON for the page."""
+"""Converts questions to a person to JSON for the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WITHHELD = "withheld: it is about tools that you may not see"
 
 
 def question_views(visible: VisibleCatalog, interrupt: str, value: Any) -> list[Json]:
-    """Returns what waits for a person in an interrupt: a question for each call that it is about, otherwise one."""
+    """Returns the questions in an interrupt: one for each call that it is about, otherwise a single one."""
     return [_question_view(visible, interrupt, place, one) for place, one in enumerate(each_call(value))]
 
 

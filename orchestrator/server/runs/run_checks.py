@@ -1,7 +1,7 @@
-"""Checks of requests to the LangGraph server for runs and assistants.
+"""Checks requests to the LangGraph server for runs and assistants.
 
-A LangGraph server ignores options that a graph does not know, and an answer to no question that waits sets its thread
-to ``error``. Both are usage errors, and get status 422 with the correction.
+A LangGraph server ignores options that a graph does not know, and an answer to a question that does not wait sets its
+thread to ``error``. Both are usage errors, and get status 422 with the correction.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MOST_BYTES = 16_000_000  # of a body that is checked
 
 
 class RunChecks:
-    """Checks requests that create runs and assistants; all others pass."""
+    """Checks requests that create runs and assistants, and passes all others on."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

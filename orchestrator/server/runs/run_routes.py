@@ -1,4 +1,4 @@
-"""Routes of the page's runs."""
+"""The routes by which the page shows and starts runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Resume(_Thread):
 
 
 def run_endpoints(runs: Runs) -> tuple[dict[str, Endpoint], dict[str, Endpoint]]:
-    """Returns the endpoints of runs that only read, and those with a body, by the last part of their address."""
+    """Returns the endpoints that only read, and those that take a body, by the last part of their address."""
 
     async def threads(visible: VisibleCatalog, request: Request) -> object:
         return [*await runs.backend.recent(request)]
@@ -117,9 +117,9 @@ def _checked_answers(visible: VisibleCatalog, state: StateSnapshot | None, given
 
 
 def with_values(asked: Any, answer: Any) -> Any:
-    """Returns the answer to a question for missing values, from the texts that a person wrote.
+    """Converts the texts that a person wrote for missing values to the answer to their question.
 
-    Any other answer as it is.
+    Any other answer is returned unchanged.
     """
     wanted = flat(asked)
     match answer:

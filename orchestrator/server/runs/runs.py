@@ -1,4 +1,4 @@
-"""Threads and runs of the page: one class for both places where requests are carried out."""
+"""The threads and runs of the page, on either backend."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_STATES = 100
 class Thread(TypedDict):
     """A conversation with the supervisor: its last request, and the time of its last change in ISO 8601.
 
-    ``status`` is ``running``, ``error``, or that of the last request (``status_of``).
+    ``status`` is ``running``, ``error``, or that of the last request (``event_status``).
     """
 
     id: str
@@ -33,13 +33,13 @@ class Thread(TypedDict):
 
 
 class Backend(Protocol):
-    """Where threads are stored and requests are carried out: this process, or the LangGraph server of the page.
+    """Stores threads and carries out requests: in this process, or on the LangGraph server of the page.
 
     Each method gets the viewer's request, whose credentials a server checks.
     """
 
     async def recent(self, request: Request) -> Sequence[Thread]:
-        """Returns the last threads that the viewer may see, the latest first."""
+        """Returns the latest threads that the viewer may see, the most recent first."""
         ...
 
     async def waiting(self, request: Request) -> int | None:
@@ -56,7 +56,7 @@ class Backend(Protocol):
         ...
 
     async def begin(self, request: Request, thread: str | None, given: Any) -> str:
-        """Begins a run in a thread, or in a new one, and returns the thread's id; no input continues the last run.
+        """Starts a run in a thread, or in a new one, and returns the thread's id; no input continues the last run.
 
         Raises:
             RefusedError: There is no such thread, or its last run goes on.
@@ -64,10 +64,10 @@ class Backend(Protocol):
         ...
 
     def events(self, request: Request, thread: str) -> AsyncIterator[RunEvent]:
-        """Yields the events of a run that goes on, from its beginning; nothing if there is none.
+        """Yields the events of a current run, from its beginning; nothing if no run goes on.
 
-        The first event is a ``request``, or ``running`` if a run is continued. What ended the run, if anything did, is
-        the last one, ``trouble`` with ``text``; it is told even after the run.
+        The first event is ``request``, or ``running`` if a run is continued. If an error ended the run, the last event
+        is ``trouble`` with ``text``; it is also sent after the run.
         """
         ...
 
@@ -83,21 +83,20 @@ class Backend(Protocol):
 class Runs:
     """Shows threads and runs to the page, and carries out its requests.
 
-    Whoever asks sees and changes only what the backend allows. What changes something raises ``RefusedError`` where
-    that is not possible.
+    A viewer sees and changes only what the backend allows. A change that is not possible raises a ``RefusedError``.
     """
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
 
     async def state(self, request: Request, thread: str) -> StateSnapshot | None:
-        """Returns the last state of a thread; None if it has none, or is not there for this viewer."""
+        """Returns the last state of a thread; None if it has none, or if the viewer may not see it."""
         # A history, because a remote graph cannot read the state of a thread that has none.
         states = await self.history(request, thread, most=1)
         return states[0] if states else None
 
     async def history(self, request: Request, thread: str, *, most: int = MOST_STATES) -> Sequence[StateSnapshot]:
-        """Returns the last states of a thread, the latest first; empty if there is no such thread for this viewer."""
+        """Returns the last states of a thread, the latest first; empty if the viewer may not see the thread."""
         try:
             async with self.backend.app(request, thread) as app:
                 return [state async for state in app.aget_state_history(config_of(thread), limit=most)]
@@ -105,17 +104,17 @@ class Runs:
             return []
 
     async def start(self, request: Request, thread: str | None, text: str) -> str:
-        """Starts a request, in a thread or in a new one, and returns the thread's id."""
+        """Starts a request in a thread, or in a new one, and returns the thread's id."""
         return await self.backend.begin(request, thread, {"messages": [{"role": "user", "content": text}]})
 
     async def resume(self, request: Request, thread: str, answers: Mapping[str, Any]) -> None:
-        """Answers questions by id; without answers, continues where the run stopped, or with the steps that failed."""
+        """Answers questions by id; without answers, continues where the run stopped, or with the failed steps."""
         await self.backend.begin(request, thread, Command(resume=dict(answers)) if answers else None)
 
     async def watch(self, request: Request, thread: str) -> AsyncIterator[RunEvent]:
-        """Yields the events of the last request of a thread, to the end or to a question if it goes on.
+        """Yields the events of the last request of a thread, to its end or to a question.
 
-        Nothing if there is no such thread for this viewer.
+        Yields nothing if the viewer may not see the thread.
         """
         async for event in self._told(request, thread):
             yield event
@@ -141,15 +140,15 @@ class Runs:
 
 
 def config_of(thread: str) -> RunnableConfig:
-    """Returns the configuration that names a thread."""
+    """Returns the LangGraph configuration that names a thread."""
     return {"configurable": {"thread_id": thread}}
 
 
 def no_thread(thread: str) -> str:
-    """Returns why nothing is shown or done of a thread."""
+    """Returns the message for a thread that does not exist for the viewer."""
     return f"there is no thread {thread!r} that you may see"
 
 
 def missing_thread(thread: str) -> RefusedError:
-    """Returns the refusal to change a thread that is not there for the viewer."""
+    """Returns the error for a change of a thread that does not exist for the viewer."""
     return RefusedError(no_thread(thread))

@@ -1,4 +1,4 @@
-"""Threads and runs of the page's own LangGraph server, requested with the viewer's credentials."""
+"""Shows and starts runs on the page's own LangGraph server, with the viewer's credentials."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _OF_THE_CONNECTION = frozenset(
 
 
 class ServerBackend:
-    """The server's own routes, with the viewer's headers: its authentication and authorization apply.
+    """Uses the server's own routes with the viewer's headers, so its authentication and authorization apply.
 
     A run belongs to the server and not to this process, so every replica can show and cancel it.
     """
 
     async def recent(self, request: Request) -> Sequence[Thread]:
-        """Returns the last threads of the supervisor."""
+        """Returns the latest threads of the supervisor."""
         found = await ask_server(
             request,
             lambda client: client.threads.search(
@@ -76,7 +76,7 @@ class ServerBackend:
 
     @asynccontextmanager
     async def app(self, request: Request, thread: str) -> AsyncIterator[PregelProtocol[Any, Any, Any, Any]]:
-        """Opens the server's graph."""
+        """Opens the server's graph as a remote app."""
         import httpx
         from langgraph.pregel.remote import RemoteGraph
 
@@ -103,7 +103,7 @@ class ServerBackend:
         return await _done(request, create)
 
     async def events(self, request: Request, thread: str) -> AsyncIterator[RunEvent]:
-        """Yields what the server has streamed of the thread's run, and streams."""
+        """Yields the events that the server has streamed of the thread's run, and further ones as they come."""
         runs: Any = await ask_server(request, lambda client: client.runs.list(thread, limit=1))
         if not runs or runs[0]["status"] not in _GOING:
             return
@@ -172,7 +172,7 @@ def _why(response: Any) -> str:
 
 
 async def ask_server(request: Request, ask: Callable[[LangGraphClient], Awaitable[T]]) -> T | None:
-    """Returns the server's answer to this user; None if the user may not see it."""
+    """Sends a request for this user to the server and returns the answer; None if the user may not see it."""
     import httpx
 
     async with client_of(request) as client:
@@ -186,7 +186,7 @@ async def ask_server(request: Request, ask: Callable[[LangGraphClient], Awaitabl
 
 @asynccontextmanager
 async def client_of(request: Request) -> AsyncIterator[LangGraphClient]:
-    """A client for the server itself, with the credentials of a request."""
+    """Returns a client for the server itself, with the credentials of a request."""
     import httpx
     from langgraph_api.asgi_transport import ASGITransport  # type: ignore[import-untyped]
     from langgraph_sdk.client import LangGraphClient

@@ -1,4 +1,4 @@
-"""The events of a run as JSON for the page: what one viewer may see of them."""
+"""Converts the events of a run to JSON for the page, without what the viewer may not see."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _OF_CALLS = ("tool_started", "progress", "tool_finished")
 
 
 class VisibleEvents:
-    """The events of one thread for one viewer.
+    """Converts the events of one thread for one viewer.
 
-    A step that names an agent or a tool that the viewer may not see is withheld, and so are then the answer, the
-    changes of the plan, and what ended the run: any of them may tell what the step did.
+    A step that names an agent or a tool that the viewer may not see is withheld. Then the answer, the changes of the
+    plan, and the error that ended the run are withheld too, because any of them may reveal what the step did.
     """
 
     def __init__(self, visible: VisibleCatalog) -> None:
@@ -36,9 +36,9 @@ class VisibleEvents:
         self._withheld: set[str] = set()
 
     def of(self, event: RunEvent) -> list[Json]:
-        """Returns an event as the page draws it; several for a question about several calls, none for an unknown one.
+        """Returns an event in the form for the page; several for a question about several calls, none if it is unknown.
 
-        Slow for an event with a long text, so not for an event loop.
+        It is slow for an event with a long text, so not for an event loop.
         """
         kind = str(event.get("event"))
         if kind == "request":
@@ -247,8 +247,8 @@ _DRAWN: Mapping[str, Callable[[VisibleCatalog, RunEvent], Json]] = {
 def picture_of(visible: VisibleCatalog, history: Sequence[StateSnapshot], name: str) -> Json:
     """Returns a picture that a call of the thread has returned, in base64; reads the file.
 
-    A client may write any path into a state, so only files of the store of results are read, and only pictures.
-    ``UnknownNameError``: there is none of this name that the user may see.
+    A client may write any path into a state, so only pictures in the store of results are read. Raises an
+    ``UnknownNameError`` if the user may see no such picture.
     """
     for snapshot in history:
         values = values_of(snapshot)
