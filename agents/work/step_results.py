@@ -21,8 +21,8 @@ def step_results(
     Args:
         whole: The result of the worker.
         steps: Its steps, the first one first.
-        given: Step id -> ids of the tools that were given for it.
-        agents: Step id -> ids of the agents that were selected for it.
+        given: Step id -> ids of the tools that were selected for the step.
+        agents: Step id -> ids of the agents that were selected for the step.
     """
     if len(steps) == 1:
         step = steps[0]

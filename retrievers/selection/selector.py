@@ -69,7 +69,7 @@ class Selector:
         nodes: The nodes of the indexes; by default, made from the catalog.
         judge: Judges the first tools; None: the ranking alone decides.
         capabilities: Required if ``capability_weight`` is not 0.
-        outcomes: Returns the outcomes of earlier calls by tool; none are known by default.
+        outcomes: Returns the outcomes of earlier calls by tool; by default, none are used.
         copies: The tools that repeat others; none by default.
     """
 
@@ -258,7 +258,10 @@ class Selector:
         return tuple(picked)
 
     def bounded(self, named: Collection[str]) -> Mapping[str, str]:
-        """The tools of which one agent gets a fifth of the places (``Copies``), without what is named and its tools."""
+        """Maps each tool that competes for a limited number of places to its agent (``Copies``).
+
+        Tools that the query names, and those of agents that it names, are not limited.
+        """
         bounded = self.ranker.copies.bounded
         if not named:
             return bounded

@@ -213,7 +213,8 @@ class SignIn:
         redirect: Where the answer is to come: a route ``callback``, of any process with the same store and key.
         open_page: Shows the authorization server's page to the person.
         client: A client that was registered before; None registers one.
-        scope: Scopes to ask for; empty: those that the server names, and has found missing since the sign-in before.
+        scope: Scopes to ask for; if empty, those that the server names, and those that were missing in the last
+            sign-in.
         browser: As in ``PendingSignIn``.
         hide: Removes the secrets of the server's address from errors.
         seconds: How long to wait for the person.
@@ -329,7 +330,7 @@ class SignIn:
         """Returns the metadata of the authorization server; without it, the SDK guesses addresses and assumes PKCE."""
         metadata = self._auth.context.oauth_metadata
         if metadata is None:
-            raise ValueError("it names no authorization server, or this one publishes no metadata")
+            raise ValueError("the server names no authorization server, or that one publishes no metadata")
         if "S256" not in (metadata.code_challenge_methods_supported or ()):
             raise ValueError("its authorization server does not announce PKCE (code_challenge_methods_supported, S256)")
         return metadata
@@ -341,7 +342,7 @@ class SignIn:
         """Stores the tokens."""
         metadata = self._metadata()
         if self.client is None:
-            raise ValueError("no client was registered")
+            raise ValueError("no OAuth client was registered at the authorization server")
         self._issued = Tokens(
             server=self.server,
             user=self.user,
@@ -366,7 +367,7 @@ class SignIn:
         for address in (page, str(self._metadata().token_endpoint)):
             check_safe(self._home.host, address)
             if "@" in urlsplit(address).netloc:
-                raise ValueError("one of its addresses contains a user name, which looks like a host")
+                raise ValueError("one of its addresses contains a user name, which could be mistaken for a host")
         self._page = httpx2.URL(page)
         self._until = time.time() + self.seconds
         pending = PendingSignIn(user=self.user, browser=self.browser, expires=self._until)

@@ -99,10 +99,10 @@ class Tokens(BaseModel):
     """The tokens of a sign-in, with what is needed to refresh them.
 
     Attributes:
-        server: Address of the server that takes the access token, and of no other.
+        server: Address of the server to which the access token may be sent; it is sent to no other.
         expires: When the access token expires, in seconds since 1970; None if it is not known.
         resource: The resource for which they are issued (RFC 8707).
-        wanted: Scopes for the next sign-in, if the server has asked for more than these tokens have.
+        wanted: Scopes for the next sign-in, if the server has asked for more than these tokens grant.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -222,7 +222,7 @@ class Entries:
     """The entries of a listing, valid and invalid.
 
     Attributes:
-        tools: Name -> entry. A name with several entries that differ is ambiguous and has none; equal ones are one.
+        tools: Name -> entry. A name with several different entries is ambiguous and has none; equal entries count once.
         repeated: Name -> count, for names with entries that differ.
         nameless: Positions, from 1, of entries without a name, or with a name that is too long.
     """

@@ -250,7 +250,7 @@ async def called(url: str | Loaded, request: str = "file a form", **limits: floa
     [
         ("{", "its answer cannot be read: JSONDecodeError"),
         ("[]", "its answer cannot be read: ParseError"),
-        ({"name": "clerk"}, "its card names no address that speaks JSON-RPC"),
+        ({"name": "clerk"}, "its agent card names no address for JSON-RPC"),
         ({**card(), "supportedInterfaces": [{"url": "{here}", "protocolBinding": "GRPC"}]}, "speaks JSON-RPC"),
         ("[" * 100_000, "its answer cannot be read: RecursionError"),
         (card(description="x" * 300_000), "a message of more than 262,144 bytes"),
@@ -492,4 +492,4 @@ async def test_a_card_that_says_something_else_is_not_used_before_it_was_looked_
 async def test_an_agent_has_no_mcp_session(tmp_path: Path) -> None:
     server = servers_in(str(entry(tmp_path, "http://127.0.0.1:9")))["clerk"]
     outcome = await SessionPool().call("run", "clerk", server, "run", {})
-    assert "it is an A2A agent, and has no MCP session" in outcome.error
+    assert "it is an A2A agent, so it has no MCP session" in outcome.error

@@ -240,8 +240,8 @@ def test_after_a_refusal_a_program_makes_no_other_call_even_if_that_was_approved
     ("answer", "problem"),
     [
         ({"decisions": [{"type": "approve"}]}, "2 decisions, one for each call in their order, and this one 1"),
-        ({"decisions": [{"type": "approve"}, {"type": "edit"}]}, "decision 2: 'edit' is not offered here"),
-        ({"decisions": [{"type": "approve"}, {"type": "approve", "always": True}]}, '"always" is not offered'),
+        ({"decisions": [{"type": "approve"}, {"type": "edit"}]}, "decision 2: 'edit' is not allowed for this call"),
+        ({"decisions": [{"type": "approve"}, {"type": "approve", "always": True}]}, '"always" is not allowed'),
         ({"decisions": [{"type": "approve"}, {"type": "approve", "hash": "x"}]}, "decision 2 has the hash of another"),
         ("yes", "2 decisions"),
     ],
