@@ -118,7 +118,7 @@ def _inspected(tool: str, use: float, selection: Selection, selector: Selector) 
     index = selector.capabilities
     kept = any(picked.id == tool for picked in selection.tools)
     has = index.of_tools[index.rows[tool]]
-    reason = next((cut.reason for cut in selection.trace.cut if cut.id == tool), "not worth a place")
+    reason = next((cut.reason for cut in selection.trace.cut if cut.id == tool), "the expected use is too small")
     return Inspected(
         id=tool,
         use=use,

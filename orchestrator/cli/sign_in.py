@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 _of_server = together(
     click.argument("server"),
-    click.option(
-        "--user", default="", metavar="NAME", help="Id of the user of your own server for whom the tokens are."
-    ),
+    click.option("--user", default="", metavar="NAME", help="Id of the user of your server who gets the tokens."),
     catalog_option,
     json_option,
 )

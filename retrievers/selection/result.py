@@ -107,7 +107,7 @@ class Ranked:
         if likely >= settings.fits:
             return FitVerdict("unsure", likely, why)
         if general:
-            reason = f"{why}; no tool seems to be about it, but {general[0]} serves any subject"
+            reason = f"{why}; no tool seems to fit it, but {general[0]} serves any subject"
             return FitVerdict("unsure", likely, reason)
         return FitVerdict("nothing_fits", likely, why)
 

@@ -251,7 +251,7 @@ class SignIn:
                 self.scope = before.wanted if before else ""
         if self.scope:
             check_scope(self.scope)
-        problem = "it was given up"
+        problem = "the sign-in was cancelled"
         try:
             tokens = await self._flow()
             problem = ""
@@ -285,7 +285,7 @@ class SignIn:
                         request = await flow.asend(answer)
                     except StopAsyncIteration:
                         status = f"(status {answer.status_code})"
-                        raise SignInError(f"{self.server} asks for no sign-in {status}") from None
+                        raise SignInError(f"{self.server} does not require a sign-in {status}") from None
                 return self._issued
         except OAuthTokenError as error:  # the rest of it may repeat a token
             raise SignInError(f"{failed}: {shown(str(error).partition(':')[0])}") from None
@@ -323,8 +323,11 @@ class SignIn:
         if request.url in (httpx2.URL(str(metadata.token_endpoint)), httpx2.URL(str(metadata.registration_endpoint))):
             return
         if metadata.registration_endpoint is None and self.client is None:
-            raise ValueError("its authorization server registers no clients: name one with --client-id")
-        raise ValueError(f"its authorization server leads elsewhere, to {request.url.copy_with(query=None)}")
+            raise ValueError(
+                "its authorization server does not register clients: name a registered client with --client-id"
+            )
+        address = request.url.copy_with(query=None)
+        raise ValueError(f"its authorization server redirects to {address}, which its metadata do not name")
 
     def _metadata(self) -> OAuthMetadata:
         """Returns the metadata of the authorization server; without it, the SDK guesses addresses and assumes PKCE."""
@@ -385,7 +388,7 @@ class SignIn:
             await asyncio.sleep(PAUSE)
         else:
             if time.time() < self._until:
-                dropped = f"was dropped: {MOST} others of the same user began after it"
+                dropped = f"was dropped: {MOST} later sign-ins of the same user took its place"
                 raise SignInError(f"the sign-in to {self.server} {dropped}")
             raise SignInError(f"nobody signed in to {self.server} within {self.seconds:g} s")
         if "error" in answer:

@@ -118,7 +118,7 @@ def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
     except CatalogError:
         raise
     except RecursionError as error:
-        raise BoundError(f"{where}: nested too deeply, or an alias within itself: it cannot be read") from error
+        raise BoundError(f"{where}: nested too deeply, or an alias contains itself: it cannot be read") from error
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         raise CatalogError(f"{where}: not valid YAML: {' '.join(str(error).split())[:300]}") from error
     finally:
