@@ -28,9 +28,16 @@ from .index.node_texts import (
     nodes_of as nodes_of,
 )
 from .index.rows import default_place as default_place
-from .papers.agent_graph import agent_as_a_graph as agent_as_a_graph
+from .papers.agent_graph import (
+    agent_as_a_graph as agent_as_a_graph,
+    first_of_each_type as first_of_each_type,
+    fusion_of_two_lists as fusion_of_two_lists,
+)
 from .papers.first_search import first_search as first_search
+from .papers.mcp_zero import mcp_zero as mcp_zero
 from .papers.rank_fusion import (
+    RankContribution as RankContribution,
+    RankedAgent as RankedAgent,
     RankedNode as RankedNode,
     reciprocal_rank_fusion as reciprocal_rank_fusion,
     weighted_rrf as weighted_rrf,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,13 +26,15 @@ from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.indexes import LexicalIndex, Matches, PartOfIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, Node, VectorIndex, identifiers
-from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
-from callsheet.retrievers.papers.first_search import Search, first_search
+from callsheet.retrievers.papers.agent_graph import AgentRanking, rank_agents
+from callsheet.retrievers.papers.first_search import first_search
+from callsheet.retrievers.papers.mcp_zero import mcp_zero
+from callsheet.retrievers.papers.rank_fusion import RankContribution
 from callsheet.retrievers.selection import scoring
 from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.result import Ranked
 from callsheet.retrievers.selection.scoring import Rows, Scores
-from callsheet.retrievers.selection.select_settings import SelectSettings, Unit, spans_of, units_of
+from callsheet.retrievers.selection.select_settings import PublishedSearch, SelectSettings, Unit, spans_of, units_of
 
 BEHIND = np.float32(0.1)
 """Score that a copy loses against its original: with the default temperature, its odds fall to a twelfth."""
@@ -208,21 +211,50 @@ class Ranker:
         uses = self._tool_use(by_tool, general, weights, settings, named, inferred=True)
         return scoring.found_first(uses, found, settings.floor)
 
-    def _searched(self, query: str, units: tuple[Unit, ...], search: Search, settings: SelectSettings) -> Ranked:
-        """The ranking by a search of the literature: of the tools, and of all nodes for ``agent_as_a_graph``."""
+    def _searched(
+        self, query: str, units: tuple[Unit, ...], search: PublishedSearch, settings: SelectSettings
+    ) -> Ranked:
+        """Returns the ranking by a search of the literature: of the tools, and of the agents if they have their own."""
         ((cosines, matched),) = self._matches(query, units)
         scores = np.zeros(len(self.nodes), np.float32)
         rows = self._tool_rows[~self._left_out(settings)[self._tool_rows]]
         agents = self._agent_rows
-        _, scores[agents] = first_search(search, cosines[agents], matched.scores[agents])
-        found, scores[rows] = first_search(search, cosines[rows], matched.scores[rows])
-        tools = rows[found].tolist()
+        if search == "mcp_zero":
+            tools = self._by_mcp_zero(cosines, rows, scores, settings)
+        else:
+            _, scores[agents] = first_search(search, cosines[agents], matched.scores[agents])
+            found, scores[rows] = first_search(search, cosines[rows], matched.scores[rows])
+            tools = rows[found].tolist()
         strength = max(0.0, float(scores.max()))
-        by_rank = self._as_published(scores, settings) if settings.ranking == "agent_as_a_graph" else ()
+        by_rank: tuple[tuple[int, float], ...] = ()
+        terms: Mapping[str, tuple[RankContribution, ...]] = {}
+        if settings.ranking != "scores":
+            by_rank, terms = self._as_published(settings.ranking, scores, settings)
         use = {row: float(len(tools) - place) for place, row in enumerate(tools)}
-        words = matched.scores
-        coverage = matched.coverage
-        return Ranked(units, cosines, words, coverage, scores, strength, by_rank, tuple(tools), use, {})
+        return Ranked(
+            units=units,
+            cosines=cosines,
+            words=matched.scores,
+            coverage=matched.coverage,
+            scores=scores,
+            strength=strength,
+            agents=by_rank,
+            tools=tuple(tools),
+            use=use,
+            source={},
+            contributions=terms,
+        )
+
+    def _by_mcp_zero(self, cosines: Scores, rows: Rows, scores: Scores, settings: SelectSettings) -> list[int]:
+        """Returns the rows of the tools that MCP-Zero finds, best first; writes the scores of agents and tools."""
+        agents = self._agent_rows[~self._left_out(settings)[self._agent_rows]]
+        scores[agents] = cosines[agents]
+        of_servers = {self.nodes[row].id: float(cosines[row]) for row in agents.tolist()}
+        of_tools = {self.nodes[row].id: float(cosines[row]) for row in rows.tolist()}
+        hits = mcp_zero(of_servers, of_tools, self.graph)
+        tools = [self.row[hit.id] for hit in hits]
+        scores[tools] = [hit.score for hit in hits]
+        return tools
 
     def link(self, row: int, ranked: Ranked) -> float:
         """Returns how strongly a tool is linked to the likely capabilities, .1 to 1; 1 if capabilities are not used."""
@@ -355,8 +387,8 @@ class Ranker:
         named: Collection[int],
         left_out: NDArray[np.bool_],
     ) -> tuple[tuple[int, float], ...]:
-        if settings.ranking == "agent_as_a_graph":
-            return self._as_published(scores, settings)
+        if settings.ranking != "scores":
+            return self._as_published(settings.ranking, scores, settings)[0]
         shares = [scoring.share(s, temperature=settings.temperature, most=settings.candidates) for s in by_agent]
         rows = np.flatnonzero(general)
         by_owner = np.bincount(self._owners[rows], general[rows], len(self._agent_rows)).astype(np.float32)
@@ -431,13 +463,19 @@ class Ranker:
                     agents.add(node.owner)
         return agents
 
-    def _as_published(self, scores: Scores, settings: SelectSettings) -> tuple[tuple[int, float], ...]:
-        order = [row for row in np.argsort(-scores, kind="stable").tolist() if self._owners[row] >= 0]
-        merged = [self.nodes[row].id for row in order[: settings.pool]]
-        allowed = [node for node in merged if self.nodes[self.row[node]].owner not in settings.without]
+    def _as_published(
+        self, ranking: AgentRanking, scores: Scores, settings: SelectSettings
+    ) -> tuple[tuple[tuple[int, float], ...], dict[str, tuple[RankContribution, ...]]]:
+        """Returns the agents by a ranking of the literature, with their scores, and the terms of these by agent."""
+        by_node = {}
+        for row in np.argsort(-scores, kind="stable").tolist():
+            node = self.nodes[row]
+            if self._owners[row] >= 0 and node.owner not in settings.without:
+                by_node[node.id] = float(scores[row])
         weights: Mapping[NodeKind, float] = {"agent": settings.agent_weight, "tool": settings.tool_weight}
-        hits = agent_as_a_graph(allowed, self.graph, agents=settings.agents, weights=weights, k=settings.rrf_k)
-        return tuple((self.row[hit.id], hit.score) for hit in hits)
+        how: dict[str, Any] = {"n": settings.pool, "agents": settings.agents, "weights": weights, "k": settings.rrf_k}
+        hits = rank_agents(ranking, by_node, self.graph, **how)
+        return tuple((self.row[hit.id], hit.score) for hit in hits), {hit.id: hit.contributions for hit in hits}
 
     def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
         """Returns rows of the agents, tools and skills that the query names exactly.

@@ -10,6 +10,7 @@ import numpy as np
 
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.messages import counted
+from callsheet.retrievers.papers.rank_fusion import RankContribution
 from callsheet.retrievers.selection.scoring import Scores, best_rows, fit_probability, ranks_of
 from callsheet.retrievers.selection.select_settings import SelectSettings, Unit
 
@@ -37,6 +38,7 @@ class Ranked:
         use, source: Row of a tool -> its expected use, and the row of the candidate from which it comes: a dependent
             tool or itself.
         likely: Likelihood of each capability, by column; None if capabilities are not used.
+        contributions: Agent id -> the terms of its score by a rank fusion of the literature; empty without one.
     """
 
     units: tuple[Unit, ...]
@@ -54,6 +56,16 @@ class Ranked:
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
     general: Mapping[int, float] = field(default_factory=dict)
     likely: Scores | None = None
+    contributions: Mapping[str, tuple[RankContribution, ...]] = field(default_factory=dict)
+
+    def contributions_of(self, agents: Sequence[PickedAgent]) -> dict[str, tuple[RankContribution, ...]]:
+        """Returns what brought these agents in a rank fusion of the literature, by agent; empty without one."""
+        shown: dict[str, tuple[RankContribution, ...]] = {}
+        for agent in agents:
+            terms = self.contributions.get(agent.id)
+            if terms:
+                shown[agent.id] = terms
+        return shown
 
     def evidence(self, nodes: Sequence[Node], row_of: Mapping[str, int], taken: set[str]) -> tuple[Evidence, ...]:
         """Returns the scores of the best nodes and of the selected tools."""
@@ -240,6 +252,8 @@ class Trace:
         nodes, cut: The best nodes, with the selected tools, and candidates that were not selected.
         policy: What a policy hides; empty if it hides nothing.
         capabilities: Likelihoods of capabilities from .1, highest first; empty if capabilities are not used.
+        contributions: Agent id -> what brought it in a rank fusion of the literature: the nodes, with their ranks and
+            weights; empty without one.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -251,6 +265,7 @@ class Trace:
     cut: tuple[Cut, ...] = ()
     policy: str = ""
     capabilities: Mapping[str, float] = field(default_factory=dict)
+    contributions: Mapping[str, tuple[RankContribution, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,7 +195,11 @@ class Selector:
             probability=fit.probability,
             decision=decision,
             trace=replace(
-                self._trace(ranked, settings), verdict=fit.why, nodes=nodes, cut=tuple(budget.cut.values())[:_MAX_CUT]
+                self._trace(ranked, settings),
+                verdict=fit.why,
+                nodes=nodes,
+                cut=tuple(budget.cut.values())[:_MAX_CUT],
+                contributions=ranked.contributions_of(picked),
             ),
         )
 
@@ -434,7 +438,7 @@ class Selector:
         rows[: len(told)] = [row_of[tool] for tool in told]
         walks = settings.expansion == "graph_rag_tool_fusion"
         agents = ranked.agents
-        if settings.ranking != "agent_as_a_graph":
+        if settings.ranking == "scores":
             best = dict[int, float]()
             for row in rows[: settings.expand] if walks else rows:
                 best.setdefault(row_of[self._owner(row)], float(ranked.scores[row]))

@@ -105,7 +105,7 @@ class SelectorFactory:
         capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
         vectors = index.in_memory if isinstance(index, ChromaIndex) else None
         of_tools = None if vectors is None else vectors[[n for n, node in enumerate(nodes) if node.kind == "tool"]]
-        copies = Copies() if self.settings.texts == "plain" else copies_in(loaded, of_tools)
+        copies = Copies() if self.settings.texts != "full" else copies_in(loaded, of_tools)
         outcomes = following(OutcomeLog(), loaded.catalog) if learned else dict
         more: dict[str, Any] = {"judge": self.judge, "capabilities": capabilities, "outcomes": outcomes}
         selector = Selector(catalog, index, lexical, self.settings, nodes=bare, copies=copies, **more)

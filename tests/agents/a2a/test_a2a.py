@@ -260,7 +260,7 @@ async def called(url: str | Loaded, request: str = "file a form", **limits: floa
         (card("http://127.0.0.1:x/"), "'http://127.0.0.1:x/' is not an address"),
         (Response("no", 404), "HTTPStatusError: Client error '404"),
         (RedirectResponse("http://127.0.0.1:9/elsewhere"), "Redirect response '307"),
-        (Response("x", headers={"content-encoding": "gzip"}), "a compressed message unasked"),
+        (Response("x", headers={"content-encoding": "gzip"}), "a compressed message, which was not requested"),
     ],
 )
 def test_a_card_that_cannot_be_used_is_a_problem_that_says_why(given: Any, said: str) -> None:

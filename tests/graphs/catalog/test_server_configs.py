@@ -246,7 +246,7 @@ def test_comments_and_trailing_commas_in_a_configuration_are_read(tmp_path: Path
         ({"a2a": "http://h", "callsheet": 1}, "callsheet: Input should be"),
         ({"openapi": 3}, "'openapi' must be the file or the address"),
         ({"openapi": "s.json", "command": "uvx"}, "leave out 'command'"),
-        ({"openapi": "s.json", "headers": {"a": "b"}}, "name the address that they are for as 'url'"),
+        ({"openapi": "s.json", "headers": {"a": "b"}}, "need an address to which they may be sent: name it as 'url'"),
         ({"openapi": "s.json", "url": "ftp://h"}, "must be an address with http:// or https://"),
         ({"openapi": "s.json", "callsheet": {"roots": ["/"]}}, "'roots' of 'callsheet' does not apply"),
         ({"toolkit": "a.B", "command": "x"}, "leave out 'command'"),

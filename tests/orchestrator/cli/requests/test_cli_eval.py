@@ -153,6 +153,21 @@ def test_retrieve_shows_what_eval_measures(name: str, cli: Cli) -> None:
     assert [tool["id"] for tool in tools] == [tool.id for tool in retriever.select(query).tools]
 
 
+@pytest.mark.parametrize("name", ["agent-as-a-graph", "agents-and-tools", "weighted-rrf"])
+def test_an_explanation_has_what_brought_each_agent(name: str, cli: Cli) -> None:
+    query = json.loads(Path(QUERIES).read_text(encoding="utf-8").splitlines()[0])["query"]
+    _, out, _ = cli("retrieve", query, "--method", name, "--explain", "--json")
+    found = json.loads(out)
+    for agent in found["agents"]:
+        terms = found["trace"]["contributions"][agent["id"]]
+        assert sum(term["weight"] / (term["k"] + term["rank"]) for term in terms) == pytest.approx(agent["score"])
+        assert all(term["node"].startswith(agent["id"]) for term in terms)
+    _, out, _ = cli("retrieve", query, "--method", name, "--explain")
+    first, terms = next(iter(found["trace"]["contributions"].items()))
+    said = [f"{term['weight']:g} / ({term['k']} + {term['rank']}) by {term['node']}" for term in terms]
+    assert f"agent {first}: {' + '.join(said)}" in out
+
+
 @pytest.mark.parametrize(("command", "option"), [("retrieve", "--method"), ("eval", "--methods")])
 def test_an_unknown_method_is_refused_with_the_names_of_all(command: str, option: str, cli: Cli) -> None:
     status, _, err = cli(command, QUERIES, option, "bm26")
