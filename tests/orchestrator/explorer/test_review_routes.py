@@ -103,7 +103,7 @@ def test_what_the_command_line_accepted_meanwhile_is_not_overwritten(made: Revie
     made.tools = [{**FIND, "description": "Finds contacts quickly."}, DELETE, NEW]
     made.book.accept([change for change in made.read().changes if change.tool == "find_contacts"])
     assert "another definition was accepted meanwhile" in decide(client, 409, digest=shown)
-    with pytest.raises(TrustError, match="crm/find_contacts: something else was accepted"):
+    with pytest.raises(TrustError, match="crm/find_contacts: another definition was accepted"):
         made.book.accept([stale])
     definition = made.book.servers()["crm"].tools["find_contacts"].definition
     assert definition is not None
