@@ -40,12 +40,6 @@ BEHIND = np.float32(0.1)
 """Score that a copy loses against its original: with the default temperature, its odds fall to a twelfth."""
 
 
-def _own_words(node: Node) -> frozenset[str]:
-    """Returns the words of an agent's id that the name of its tool does not have."""
-    tool = node.id.removeprefix(f"{node.owner}/")
-    return frozenset(tokens(split_name(node.owner))) - frozenset(tokens(split_name(tool)))
-
-
 def _strongest(
     graph: KnowledgeGraph,
     tool: str,
@@ -115,12 +109,14 @@ class Ranker:
         self._capabilities = capabilities
         self._outcomes = outcomes
         here = self.row.keys()
-        self._copied = [
-            (self.row[copy], self.row[first]) for copy, first in copies.originals.items() if {copy, first} <= here
-        ]
-        self._own_words = {copy: _own_words(nodes[copy]) for copy, _ in self._copied}
-        self._imitating = {self.row[tool] for tool in copies.last & here}
-        self._imitating_only = self._imitating - self._own_words.keys()
+        pairs = [(copy, first) for copy, first in copies.originals.items() if copy in here and first in here]
+        self._copies: Rows = np.array([self.row[copy] for copy, _ in pairs], np.intp)
+        self._originals: Rows = np.array([self.row[first] for _, first in pairs], np.intp)
+        # Many tools that are each a little behind add up to an agent, so those of an imitator are last.
+        last = [nodes[row].owner in copies.imitators for row in self._copies.tolist()]
+        self._distances = np.where(np.array(last, bool), np.float32(2), BEHIND)
+        honest = {nodes[row].owner for row in self._copies.tolist()} - copies.imitators
+        self._words_of_agents = {agent: frozenset(tokens(split_name(agent))) for agent in honest}
 
     def within(self, view: View) -> Ranker:
         """Returns a ranker restricted to the nodes of a view."""
@@ -153,7 +149,7 @@ class Ranker:
         own_units = _number_of_own(units)
         everything = scored[:own_units]
         outcomes = self._outcomes() if settings.learned else {}
-        scored = self._behind(query, scored, left_out, outcomes)
+        scored = self._with_copies_behind(query, scored, left_out, outcomes)
         by_agent = self._by_agent(scored)
         strength = max(map(_best, by_agent[:own_units]))
         demand = self.capabilities.asked(query, spans_of(units)) if settings.capability_weight else None
@@ -411,51 +407,35 @@ class Ranker:
         rows = [row for agent in settings.without if (row := self.row.get(agent)) is not None and self._is_agent[row]]
         return np.isin(self._owners, self._owners[rows])
 
-    def _behind(
+    def _with_copies_behind(
         self, query: str, scored: list[Scores], left_out: NDArray[np.bool_], outcomes: Mapping[str, Outcomes]
     ) -> list[Scores]:
         """Returns the scores with -1 for what is left out, and those of copies behind their originals.
 
-        The tools of agents that imitate come last, also those that are no copies.
+        A copy does not stand behind an original that is left out or fails, nor if the query names its agent.
         """
-        copies = self._copies_behind(query, left_out, outcomes) if self._copied else []
-        if not copies and not left_out.any():
+        serves = ~left_out
+        serves[[self.row[tool] for tool, counts in outcomes.items() if counts.failed > counts.done + 2]] = False
+        behind = serves[self._originals]
+        called = self._agents_called(query)
+        if called:
+            behind &= ~np.isin(self._owners[self._copies], self._owners[[self.row[agent] for agent in called]])
+        copies = self._copies[behind]
+        if not len(copies) and not left_out.any():
             return scored
-        last = [copy for copy, _ in copies if copy in self._imitating]
-        imitators = {self.nodes[copy].owner for copy in last}
-        last += [row for row in self._imitating_only if self.nodes[row].owner in imitators]
         changed = [np.where(left_out, np.float32(-1), scores) for scores in scored]
         for scores in changed:
-            for copy, first in copies:
-                scores[copy] = min(scores[copy], scores[first] - BEHIND)
-            scores[last] = -1
+            scores[copies] = np.minimum(scores[copies], scores[self._originals[behind]] - self._distances[behind])
         return changed
 
-    def _copies_behind(
-        self, query: str, left_out: NDArray[np.bool_], outcomes: Mapping[str, Outcomes]
-    ) -> list[tuple[int, int]]:
-        """Returns the copies that stand behind their originals, each with the original, which is there and works.
-
-        Copies of an agent that the request names do not. That a request says the words of an agent's id lifts only a
-        copy of an agent that does not imitate: an attacker would choose common words.
-        """
-        asked = frozenset(tokens(query))
-        named = self._agents_called(query)
-        failing = {tool for tool, counts in outcomes.items() if counts.failed > counts.done + 2}
-        gone = left_out.tolist()
-        copies: list[tuple[int, int]] = []
-        for copy, first in self._copied:
-            if gone[first] or self.nodes[first].id in failing or self.nodes[copy].owner in named:
-                continue
-            own_words = self._own_words[copy]
-            if copy in self._imitating or not own_words or not own_words <= asked:
-                copies.append((copy, first))
-        return copies
-
     def _agents_called(self, query: str) -> set[str]:
-        """Returns the agents that a query names, by their own id or that of a tool."""
+        """Returns the agents that a query names, by their own id or that of a tool.
+
+        All words of an id name an agent too, unless it imitates: an attacker would choose common words.
+        """
         words = {word.casefold() for word in IDENTIFIER.findall(query)}
-        agents: set[str] = set()
+        asked = frozenset(tokens(query))
+        agents = {agent for agent, its in self._words_of_agents.items() if its and its <= asked}
         for word in words:
             for row in self._named.get(word, ()):
                 node = self.nodes[row]

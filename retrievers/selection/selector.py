@@ -166,7 +166,7 @@ class Selector:
         ranked = draft.ranked
         if ranked is None:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
-        budget = Budget(settings.tools, settings.schema_tokens, self.tokens, self.bounded(ranked.named))
+        budget = Budget(settings.tools, settings.schema_tokens, self.tokens)
         skills = self._skills(budget, ranked, settings)
         judged = answer is not None and bool(answer.tools)
         if settings.in_order:
@@ -260,16 +260,6 @@ class Selector:
             agent = self.ranker.nodes[row].id
             picked.append(PickedAgent(agent, score, tuple(tools_of.get(agent, ()))))
         return tuple(picked)
-
-    def bounded(self, named: Collection[str]) -> Mapping[str, str]:
-        """Maps each tool that competes for a limited number of places to its agent (``Copies``).
-
-        Tools that the query names, and those of agents that it names, are not limited.
-        """
-        bounded = self.ranker.copies.bounded
-        if not named:
-            return bounded
-        return {tool: agent for tool, agent in bounded.items() if tool not in named and agent not in named}
 
     def evidence(self, ranked: Ranked, tools: set[str]) -> tuple[Evidence, ...]:
         """Returns the scores of the best nodes and of these tools."""

@@ -80,7 +80,6 @@ def select_steps(
     budget.tools = max(min(fill, tools), len(budget.taken))
     for one in ranked:
         one.take_optional(budget)
-    budget.bounded = selector.bounded({tool for one in ranked for tool in one.named})
     _take_in_turn(ranked, budget)
     return tuple(one.selection() for one in ranked)
 
