@@ -250,7 +250,7 @@ def _check_keys(entry: Mapping[str, Any], kind: str) -> None:
     """Refuses keys and options of other kinds: they would have no effect."""
     foreign = (_STDIO | _REMOTE).union(*_KINDS.values()) - _KINDS[kind]
     for key in sorted(foreign & entry.keys()):
-        raise CatalogError(f"an entry with {kind!r} cannot have {key!r}: leave it out")
+        raise CatalogError(f"leave out {key!r}: an entry with {kind!r} cannot have it")
     options = entry.get("callsheet", {})
     if isinstance(options, dict):
         for key in sorted(_NO_OPTIONS[kind] & options.keys()):

@@ -251,7 +251,7 @@ async def called(url: str | Loaded, request: str = "file a form", **limits: floa
         ("{", "its answer cannot be read: JSONDecodeError"),
         ("[]", "its answer cannot be read: ParseError"),
         ({"name": "clerk"}, "its agent card names no address for JSON-RPC"),
-        ({**card(), "supportedInterfaces": [{"url": "{here}", "protocolBinding": "GRPC"}]}, "speaks JSON-RPC"),
+        ({**card(), "supportedInterfaces": [{"url": "{here}", "protocolBinding": "GRPC"}]}, "no address for JSON-RPC"),
         ("[" * 100_000, "its answer cannot be read: RecursionError"),
         (card(description="x" * 300_000), "a message of more than 262,144 bytes"),
         (card("http://127.0.0.2:1/a"), "names another host, http://127.0.0.2:1/a"),

@@ -265,7 +265,7 @@ def test_whoever_gives_no_answer_three_times_has_rejected_the_calls(asking: Any,
         state = app.invoke(Command(resume="yes"), THREAD)
     assert "__interrupt__" not in state
     assert shop.called == []
-    assert "asked about 3 times" in state["results"]["1"]["error"]
+    assert "asked 3 times without a valid answer" in state["results"]["1"]["error"]
 
 
 def test_decisions_in_another_order_are_refused_by_their_hashes(asking: Any, shop: FakeAgents) -> None:
