@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from callsheet.agents.calls.plan import Mode, Plan, Question, Step, StepResult, plan_errors, source_of
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.models.chat_models import ModelError
+from callsheet.agents.models.chat_models import ModelError, UnreachableModelError
 from callsheet.agents.models.prompts import PLANNER
 from callsheet.agents.models.structured import ask_for_object
 from callsheet.agents.registry.tool_registry import ToolRegistry
@@ -157,6 +157,9 @@ async def decompose(
         return plan.model_copy(update={"note": f"repaired: {error}" if error else "", "usage": usage})
     if isinstance(error, TooManyStepsError):
         raise error
+    if isinstance(error, UnreachableModelError):
+        # Each step would say the same again.
+        raise PlanError(str(error)) from error
     unusable = "the model's plan could not be used: " if isinstance(error, PlanError) else ""
     return single(request, f"taken as a single step: {unusable}{error}", usage=usage)
 
