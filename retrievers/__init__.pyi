@@ -42,10 +42,15 @@ from .papers.rank_fusion import (
     reciprocal_rank_fusion as reciprocal_rank_fusion,
     weighted_rrf as weighted_rrf,
 )
-from .papers.tool_fusion import graph_rag_tool_fusion as graph_rag_tool_fusion
+from .papers.tool_fusion import (
+    expected_accuracy as expected_accuracy,
+    first_within_tokens as first_within_tokens,
+    graph_rag_tool_fusion as graph_rag_tool_fusion,
+)
 from .retriever import AgentGraphRetriever as AgentGraphRetriever
 from .selection.decision import DecisionError as DecisionError
 from .selection.decision_models import ChatDecisionModel as ChatDecisionModel, DecisionModel as DecisionModel
+from .selection.query_transform import transform_query as transform_query
 from .selection.result import (
     Cut as Cut,
     DecisionReport as DecisionReport,
