@@ -182,4 +182,4 @@ def _read_json(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"the value of {name} is not valid JSON")

@@ -252,8 +252,8 @@ async def called(url: str | Loaded, request: str = "file a form", **limits: floa
     [
         ("{", "its answer cannot be read: JSONDecodeError"),
         ("[]", "its answer cannot be read: ParseError"),
-        ({"name": "clerk"}, "its card names no address that speaks JSON-RPC"),
-        ({**card(), "supportedInterfaces": [{"url": "{here}", "protocolBinding": "GRPC"}]}, "speaks JSON-RPC"),
+        ({"name": "clerk"}, "its agent card names no address for JSON-RPC"),
+        ({**card(), "supportedInterfaces": [{"url": "{here}", "protocolBinding": "GRPC"}]}, "no address for JSON-RPC"),
         ("[" * 100_000, "its answer cannot be read: RecursionError"),
         (card(description="x" * 300_000), "a message of more than 262,144 bytes"),
         (card("http://127.0.0.2:1/a"), "names another host, http://127.0.0.2:1/a"),
@@ -262,7 +262,7 @@ async def called(url: str | Loaded, request: str = "file a form", **limits: floa
         (card("http://127.0.0.1:x/"), "'http://127.0.0.1:x/' is not an address"),
         (Response("no", 404), "HTTPStatusError: Client error '404"),
         (RedirectResponse("http://127.0.0.1:9/elsewhere"), "Redirect response '307"),
-        (Response("x", headers={"content-encoding": "gzip"}), "a compressed message unasked"),
+        (Response("x", headers={"content-encoding": "gzip"}), "a compressed message, which was not requested"),
     ],
 )
 def test_a_card_that_cannot_be_used_is_a_problem_that_says_why(given: Any, said: str) -> None:
@@ -494,4 +494,4 @@ async def test_a_card_that_says_something_else_is_not_used_before_it_was_looked_
 async def test_an_agent_has_no_mcp_session(tmp_path: Path) -> None:
     server = servers_in(str(entry(tmp_path, "http://127.0.0.1:9")))["clerk"]
     outcome = await SessionPool().call("run", "clerk", server, "run", {})
-    assert "it is an A2A agent, and has no MCP session" in outcome.error
+    assert "it is an A2A agent, so it has no MCP session" in outcome.error

@@ -147,7 +147,12 @@ async def test_an_image_is_kept_as_a_file(tmp_path: Path, served: ShopApi) -> No
         (Response("broken", 500), "tool", "reported", "500 Internal Server Error\nbroken"),
         (Response("gateway", 504), "tool", "unknown", "504 Gateway Timeout: gateway; whether the call took effect"),
         (Response(b"x" * 20_000), "too_large", "unknown", "a message of more than 10,000 bytes"),
-        (Response(b"x", headers={"content-encoding": "gzip"}), "too_large", "unknown", "compressed message unasked"),
+        (
+            Response(b"x", headers={"content-encoding": "gzip"}),
+            "too_large",
+            "unknown",
+            "compressed message, which was not requested",
+        ),
     ],
 )
 async def test_failures_are_data(

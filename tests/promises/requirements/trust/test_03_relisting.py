@@ -95,7 +95,7 @@ async def test_a_resumed_run_of_which_nothing_is_left_says_so(
     app = create_supervisor(fleet.config, yes=True, settings=UNASKED).compile(checkpointer=memory)
     state = await app.ainvoke(None, config)
     assert fleet.calls("a") == []
-    told = "none of the tools that were picked for it may be called any more"
+    told = "none of the tools that were selected for the step may be called any more"
     assert state["results"]["1"]["error"] == f"{told}: a/work: {CHANGED}"
 
 
