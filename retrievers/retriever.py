@@ -115,7 +115,7 @@ class AgentGraphRetriever(BaseRetriever):
         return retriever
 
     def beside(self, loaded: Loaded) -> AgentGraphRetriever:
-        """Makes a retriever over another catalog, with the same embedder.
+        """Makes a retriever over another catalog with the same embedder.
 
         Its index is in memory, and no dependencies are inferred.
         """
@@ -148,7 +148,7 @@ class AgentGraphRetriever(BaseRetriever):
         return self._visible.catalog
 
     def is_over(self, catalog: Catalog) -> bool:
-        """Returns whether this is the catalog that the retriever searches, apart from inferred dependencies."""
+        """Returns whether the retriever searches this catalog, apart from inferred dependencies."""
         own = self._factory.source if self._factory else self.selector.catalog
         return own is catalog or own == catalog
 

@@ -272,7 +272,7 @@ def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
     return 0 if tools or edges or not patterns else 1
 
 
-@click.command(short_help="Show what an agent or a tool is linked to.")
+@click.command(short_help="Show the links of an agent or a tool in the knowledge graph.")
 @click.argument("node")
 @click.option("--to", "end", metavar="NODE", help="Show the shortest path from NODE to this node instead.")
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid chart; around an agent, with the edges of its tools.")

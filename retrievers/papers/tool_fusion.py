@@ -20,7 +20,8 @@ def graph_rag_tool_fusion(
         found: The first search's top k tool ids, best first.
         graph: The tools with their dependencies.
         limit: K, the length of the result.
-        d_limit: The maximum number of dependencies per tool, those counted that the list has already; None: no maximum.
+        d_limit: The maximum number of dependencies per tool, including those that are in the list already; None: no
+            maximum.
         direct_first: Whether direct dependencies come before indirect ones. The paper uses their order in the
             list, so that a small d_limit can drop a required tool after an optional one.
 

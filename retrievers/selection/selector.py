@@ -69,7 +69,7 @@ class Selector:
         nodes: The nodes of the indexes; by default, made from the catalog.
         judge: Judges the first tools; None: the ranking alone decides.
         capabilities: Required if ``capability_weight`` is not 0.
-        outcomes: Returns the outcomes of earlier calls by tool; none are known by default.
+        outcomes: Returns the outcomes of earlier calls by tool; by default, none are used.
         copies: The tools that repeat others; none by default.
     """
 

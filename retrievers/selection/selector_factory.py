@@ -82,7 +82,7 @@ class SelectorFactory:
             self.index = index
 
     def searching(self) -> AbstractContextManager[object]:
-        """Protects a search from an update of the same index."""
+        """Runs a search in the block while the index is not updated."""
         return nullcontext() if hasattr(self.index, "fork") else self._searching
 
     def made(
