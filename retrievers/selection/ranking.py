@@ -116,7 +116,11 @@ class Ranker:
         last = [nodes[row].owner in copies.imitators for row in self._copies.tolist()]
         self._distances = np.where(np.array(last, bool), np.float32(2), BEHIND)
         honest = {nodes[row].owner for row in self._copies.tolist()} - copies.imitators
-        self._words_of_agents = {agent: frozenset(tokens(split_name(agent))) for agent in honest}
+        self._agents_by_word: dict[str, list[tuple[str, frozenset[str]]]] = {}
+        for agent in sorted(honest):
+            words = frozenset(tokens(split_name(agent)))
+            if words:
+                self._agents_by_word.setdefault(max(words, key=len), []).append((agent, words))
 
     def within(self, view: View) -> Ranker:
         """Returns a ranker restricted to the nodes of a view."""
@@ -394,12 +398,11 @@ class Ranker:
         use |= {i: use.get(i, 0.0) for i in sorted(called)}
         whole = by_agent[0]
         most = len(whole) if settings.agents is None else settings.agents + len(use) + int(left_out.sum())
-        rest = scoring.best_rows(whole, most).tolist()
-        order = [
-            *sorted(use, key=lambda i: (i not in called, -round(use[i], 9), -whole[i])),
-            *(i for i in rest if i not in use),
-        ]
-        return tuple((int(self._agent_rows[i]), float(whole[i])) for i in order if not left_out[i])
+        first = sorted(use, key=lambda i: (i not in called, -round(use[i], 9), -whole[i]))
+        rest = scoring.best_rows(whole, most)
+        order = np.concatenate([np.array(first, np.intp), rest[~np.isin(rest, first)]])
+        order = order[~left_out[order]]
+        return tuple(zip(self._agent_rows[order].tolist(), whole[order].tolist(), strict=True))
 
     def _left_out(self, settings: SelectSettings) -> NDArray[np.bool_]:
         if not settings.without:
@@ -415,11 +418,11 @@ class Ranker:
         A copy does not stand behind an original that is left out or fails, nor if the query names its agent.
         """
         serves = ~left_out
-        serves[[self.row[tool] for tool, counts in outcomes.items() if counts.failed > counts.done + 2]] = False
+        failing = [tool for tool, counts in outcomes.items() if counts.failed > counts.done + 2]
+        serves[[self.row[tool] for tool in failing if tool in self.row]] = False
         behind = serves[self._originals]
-        called = self._agents_called(query)
-        if called:
-            behind &= ~np.isin(self._owners[self._copies], self._owners[[self.row[agent] for agent in called]])
+        called = [self.row[agent] for agent in self._agents_called(query) if agent in self.row]
+        behind &= ~np.isin(self._owners[self._copies], self._owners[called])
         copies = self._copies[behind]
         if not len(copies) and not left_out.any():
             return scored
@@ -435,7 +438,9 @@ class Ranker:
         """
         words = {word.casefold() for word in IDENTIFIER.findall(query)}
         asked = frozenset(tokens(query))
-        agents = {agent for agent, its in self._words_of_agents.items() if its and its <= asked}
+        agents: set[str] = set()
+        for word in asked & self._agents_by_word.keys():
+            agents.update(agent for agent, its in self._agents_by_word[word] if its <= asked)
         for word in words:
             for row in self._named.get(word, ()):
                 node = self.nodes[row]

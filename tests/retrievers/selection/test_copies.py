@@ -10,8 +10,10 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, Grants, Loaded, Policy, Tool
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.retrievers import AgentGraphRetriever, StepNeed
+from callsheet.graphs.dependencies import Outcomes
+from callsheet.retrievers import AgentGraphRetriever, SelectSettings, StepNeed
 from callsheet.retrievers.selection.copies import find_copies
+from callsheet.retrievers.selection.ranking import Ranker
 
 MEANINGS = 40
 
@@ -219,6 +221,19 @@ def test_a_copy_serves_where_the_original_may_not_or_the_request_names_its_agent
     for wanted, asked in QUERIES.items():
         picked = retriever(*HONEST, SUITE, policy=alone).within("ann").select(asked)
         assert (picked.verdict, picked.tools[0].id) == ("unsure", f"super-suite/{WORK[wanted][0]}")
+
+
+def test_a_copy_does_not_stand_behind_an_original_that_fails() -> None:
+    settings = SelectSettings(capability_weight=0, learned=True)
+
+    def use_of_copy(ranker: Ranker, failed: int) -> float:
+        ranker._outcomes = lambda: {"weather/get_forecast": Outcomes(failed=failed)}
+        return ranker.rank(QUERIES["weather"], settings).use[ranker.row["other-weather/get_forecast"]]
+
+    both = retriever(*HONEST, CLONE).selector.ranker
+    assert use_of_copy(both, failed=4) > 3 * use_of_copy(both, failed=1)
+    hidden = retriever(*HONEST[1:], CLONE).selector.ranker
+    assert use_of_copy(hidden, failed=4) == use_of_copy(hidden, failed=1), "what failed is not there"
 
 
 def test_own_tools_of_who_imitates_come_last_unless_the_request_names_it() -> None:
