@@ -195,7 +195,7 @@ def test_a_call_behind_one_that_waits_for_a_person_waits_too(asking: Any, shop: 
     assert "__interrupt__" not in state
 
 
-def test_a_rejected_call_is_not_sent_and_not_tried_elsewhere(
+def test_a_rejected_call_is_not_tried_with_another_tool_and_its_reason_is_told(
     asking: Any,
     shop: FakeAgents,
     worker: ScriptedModel,
