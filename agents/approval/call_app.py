@@ -102,7 +102,7 @@ async def _ask(state: CallState) -> _Update:
         wrong = state.get("wrong", 0) + 1
         if wrong < MOST_WRONG:
             return {"problem": str(error), "wrong": wrong}
-        return {"answer": case.rejected(f"it was asked about {wrong} times, and not answered ({error})")}
+        return {"answer": case.rejected(f"the question was asked {wrong} times without a valid answer ({error})")}
     return {"wrong": 0, **await _decided(decision, case)}
 
 
