@@ -150,7 +150,7 @@ def test_discover_prints_json_or_text(run: Cli) -> None:
     assert status == 0
     assert [tool["id"] for tool in found["candidates"]] == ["a/convert_length"]
     assert next(iter(found["capabilities"])) == "information-transformation"
-    assert found["actions"][0] == "information-transformation"
+    assert found["actions"][0] == "data-processing"
     assert next(iter(found["sources"])) == "a"
     status, said, _ = run(*words)
     assert status == 0
