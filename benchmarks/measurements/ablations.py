@@ -34,10 +34,10 @@ COLUMNS = ("set", "n", "without", "R@5", "R@10", "complete@10")
 WHOLE = "nothing"
 METRICS = (("R@5", recall, 5), ("R@10", recall, 10), ("complete@10", complete, 10))
 _ABOUT = (
-    f"Selections of ten tools for at most {MOST} queries of each set. The first row of a set has its figures, the others what they gain or lose without one "
-    "part of the default, with the 95 % interval of the paired difference. *Undeclared*: the tools of the set without "
-    "their dependencies; the model that proposes some was trained on these sets too. Parts that need outcomes of "
-    "earlier calls, skills or a chat model change nothing here"
+    f"Selections of ten tools, for at most {MOST} queries of each set. The first row of a set has its figures, the "
+    "others what they gain or lose without one part of the default, with the 95 % interval of the paired difference. "
+    "*Undeclared*: the tools of the set without their dependencies; the model that proposes some was trained on these "
+    "sets too. Parts that need outcomes of earlier calls, skills or a chat model change nothing here"
 )
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
