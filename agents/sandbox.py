@@ -33,11 +33,12 @@ class Pause:
     """A program that has ended or waits for the result of a call, with its output since it was last continued.
 
     Attributes:
-        function: The function that it calls, with ``args``; empty if it has ended.
+        function: The function that the program calls, with ``args``; empty if the program has ended.
         snapshot: The stored program.
         value: The value of its last line.
-        error: Why it ended early; with the line, unless ``position`` says where.
-        position: Where the call stands, in bytes from the beginning of the code; None if it stands at no call.
+        error: The error that ended the program early; with the line, unless ``position`` has the place.
+        position: The position of the call, in bytes from the beginning of the code; None if the program is not at a
+            call.
     """
 
     printed: str

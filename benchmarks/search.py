@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 
 import numpy as np
@@ -19,7 +20,7 @@ from callsheet.retrievers import (
     first_search,
 )
 from callsheet.retrievers.index.embedding import encode, encode_spans
-from callsheet.retrievers.index.node_texts import plain_text
+from callsheet.retrievers.index.node_texts import Texts, plain_text
 from callsheet.retrievers.papers.first_search import Search
 
 Rank = Callable[[str], list[str]]
@@ -105,16 +106,18 @@ class World:
         self, catalog: Catalog, vectors: Embeddings, published: Embeddings | None = None, model: str | None = None
     ) -> None:
         self.catalog, self.vectors, self.published, self.model = catalog, vectors, published or vectors, model
+        self._literature: dict[Texts, AgentGraphRetriever] = {}
         self._agents = {agent.id: plain_text(agent) for agent in catalog.agents}
         self._tools = {tool.id: plain_text(tool) for tool in catalog.tools.values()}
 
-    @cached_property
-    def literature(self) -> AgentGraphRetriever:
-        """Callsheet with the methods of the literature, over plain texts and with the baselines' embedder."""
-        settings = METHODS["dense"]
-        return AgentGraphRetriever.from_catalog(
-            self.catalog, index=":memory:", embeddings=self.published, settings=settings
-        )
+    def literature(self, texts: Texts) -> AgentGraphRetriever:
+        """Callsheet with the methods of the literature, over these texts and with the baselines' embedder."""
+        if texts not in self._literature:
+            settings = replace(METHODS["dense"], texts=texts)
+            self._literature[texts] = AgentGraphRetriever.from_catalog(
+                self.catalog, index=":memory:", embeddings=self.published, settings=settings
+            )
+        return self._literature[texts]
 
     @cached_property
     def graph(self) -> KnowledgeGraph:
@@ -130,8 +133,3 @@ class World:
     def tools(self) -> Corpus:
         """Tools by name and description."""
         return Corpus(self._tools, self.published)
-
-    @cached_property
-    def nodes(self) -> Corpus:
-        """Agents and tools in one index."""
-        return Corpus(self._agents | self._tools, self.published)

@@ -1,4 +1,4 @@
-"""What exists: agents, tools, their owners and dependencies, read from outside and validated once."""
+"""Agents, tools, their owners and dependencies, read from catalogs and validated once."""
 
 import lazy_loader
 

@@ -50,7 +50,7 @@ class Reached:
 
     Attributes:
         path: Tool ids from the start of the walk to this tool, both included.
-        direct: Whether the start requires it, that is, a path of required dependencies leads to it.
+        direct: Whether the start requires this tool: a path of required dependencies leads to it.
     """
 
     tool: str
@@ -222,7 +222,7 @@ def strongest(
         weights: Weight of an edge by its kind, at most 1, so that cycles never increase a weight.
         listing: Factor for each dependency listed earlier: authors list important ones first.
         proposed: Factor for dependencies that no person wrote or accepted; 0 leaves them out.
-        inferred: Whether those count that are only inferred; those that were observed in runs do in any case.
+        inferred: Whether dependencies count that are only inferred; those that were observed in runs always count.
     """
 
     @cache

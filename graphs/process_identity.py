@@ -16,9 +16,9 @@ class ProcessIdentity(Record):
 
     Attributes:
         host: Name of the machine, for people.
-        machine: The scope of the number: machines and containers may share a name.
-        process: Its number, which the system uses again.
-        born: When it was started, as the system tells it; empty if it does not.
+        machine: An identifier within which process numbers are unique; machines and containers may share a name.
+        process: The process number, which the system may reuse.
+        born: The time when the process was started, as the system reports it; else empty.
     """
 
     host: str

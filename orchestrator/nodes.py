@@ -330,7 +330,7 @@ def _blocked(plan: Plan, results: Mapping[str, StepResult]) -> dict[str, StepRes
 def _not_run(step: Step, known: Mapping[str, StepResult]) -> StepResult | None:
     """Returns the result of a step that cannot run; None if it can."""
     if step.depends_on and all(known[name].status not in GAVE for name in step.depends_on):
-        why = f"nothing that it waits for was done (step {', '.join(step.depends_on)})"
+        why = f"none of the steps that it depends on was done (step {', '.join(step.depends_on)})"
         return step_result(step, status="skipped", error=why)
     if not step.for_each or step.item:
         return None

@@ -70,15 +70,15 @@ class State(ChatOutput):
     Attributes:
         run: Identifies the sessions of this request.
         begun: Start of this request, in seconds since 1970.
-        request: The user's message as it stands.
+        request: The user's message, unchanged.
         waves: The workers of each wave so far, each as the ids of its steps.
-        note: What is left of the last request of the thread; empty if it was finished.
+        note: What the last request of the thread has left undone; empty if it was finished.
         question: The pending question to the user (``Question`` as plain values), or ``answered``.
         answers: Questions that the user answered during this request, with the answers, one text each.
         spent: Cost of models, by role and place in the run (``Usage`` as plain values).
         replaced: Step id -> result of a step that a revision dropped or changed.
         turns: Earlier requests of the conversation, the latest last, each with ``id``, ``request`` and ``results``.
-        ended: How the request ended, as of ``ending``; empty while it has not.
+        ended: How the request ended, from ``ending``; empty while it runs.
     """
 
     run: str
@@ -104,7 +104,7 @@ def with_defaults(state: State) -> State:
     if _of_earlier_version(state):
         raise PlanError(
             "this request was begun by an earlier version of Callsheet, and cannot be continued: send it again; "
-            "what its calls have done stays done"
+            "effects of its calls are not undone"
         )
     empty: Any = {name: [] for name in _LISTS} | {name: {} for name in _MAPPINGS} | dict.fromkeys(_TEXTS, "")
     return cast("State", {**empty, "begun": time.time(), **state})
@@ -173,15 +173,15 @@ class StepState(TypedDict):
     """The state of one worker.
 
     Attributes:
-        run_id: ``run`` of ``State``, under another name: when events are streamed, LangGraph writes every channel of a
-            worker's state back to the supervisor's, and with two workers at once only channels with a reducer allow
-            that. ``run_request`` and ``run_begun`` are its ``request`` and ``begun``, for the same reason.
+        run_id: The ``run`` of ``State``. It has another name because, when events are streamed, LangGraph writes every
+            channel of a worker's state back to the supervisor's, which only channels with a reducer allow for two
+            workers at once. For the same reason, ``run_request`` and ``run_begun`` are ``request`` and ``begun``.
         steps: The steps of the worker, the first one first.
         conversation: The latest turns before the request, as text.
         place: The steps' place in the plan, as text for a model.
         before: The result of an earlier attempt at the first step, or of its earlier text; empty for none.
         tokens_left: Maximum tokens of the worker; no limit if None.
-        inputs: The ``StepResult`` of each step that they depend on, directly or indirectly.
+        inputs: The ``StepResult`` of each step on which these steps depend, directly or indirectly.
         picked: Step id -> its selection.
         results: The results by step id, for the supervisor.
         given: Tool id -> parameter -> value that a person entered.
@@ -243,7 +243,7 @@ class ReaderOutput(TypedDict):
     """The output of ``arag``.
 
     Attributes:
-        citations: Ids of the cited chunks, all of them read; the chunks that were read if a model cites none.
+        citations: Ids of the cited chunks, which were all read; if a model cites none, the chunks that were read.
         loops: Number of searches and readings.
         retrieved_tokens: Tokens of all tool results for this question.
     """

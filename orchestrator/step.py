@@ -171,7 +171,7 @@ class StepNodes:
         refused = self.registry.refused(tuple(wanted), caller())
         if wanted and len(refused) == len(wanted):
             reasons = "; ".join(f"{tool}: {why}" for tool, why in refused.items())
-            why = f"none of the tools that were picked for it may be called any more: {reasons}"
+            why = f"none of the tools that were selected for the step may be called any more: {reasons}"
             return step_result(steps[0], status="failed", error=why, agents=agents)
         brief = await asyncio.to_thread(self._brief, steps, state, selections, agents)
         equipment = await self._equipment(steps[0], state, wanted, refused)

@@ -20,10 +20,10 @@ class StepSelection:
 
     Attributes:
         selection: The agents, tools and skills; empty if nothing could be retrieved.
-        left_out: Agent id -> why it was left out of the search.
-        down: Selected agent id -> as of when its tools are known, because it did not answer when last asked.
-        not_given: Tool or skill id that the plan names and the worker does not get -> the reason.
-        why: Tool id -> why it was selected.
+        left_out: Agent id -> the reason why the agent was left out of the search.
+        down: Selected agent id -> the time of its last list of tools, if it did not answer when it was last asked.
+        not_given: Id of a tool or skill that the plan names but the worker does not get -> the reason.
+        why: Tool id -> the reason why it was selected.
         error: Why nothing could be retrieved; empty if something could.
     """
 

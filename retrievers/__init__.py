@@ -1,4 +1,4 @@
-"""Retrieval of agents and tools for a request.
+"""Finds agents and tools for a request.
 
 Modules that use LangChain are imported on first use, because LangChain takes a second to import.
 """

@@ -28,17 +28,29 @@ from .index.node_texts import (
     nodes_of as nodes_of,
 )
 from .index.rows import default_place as default_place
-from .papers.agent_graph import agent_as_a_graph as agent_as_a_graph
+from .papers.agent_graph import (
+    agent_as_a_graph as agent_as_a_graph,
+    first_of_each_type as first_of_each_type,
+    fusion_of_two_lists as fusion_of_two_lists,
+)
 from .papers.first_search import first_search as first_search
+from .papers.mcp_zero import mcp_zero as mcp_zero
 from .papers.rank_fusion import (
+    RankContribution as RankContribution,
+    RankedAgent as RankedAgent,
     RankedNode as RankedNode,
     reciprocal_rank_fusion as reciprocal_rank_fusion,
     weighted_rrf as weighted_rrf,
 )
-from .papers.tool_fusion import graph_rag_tool_fusion as graph_rag_tool_fusion
+from .papers.tool_fusion import (
+    expected_accuracy as expected_accuracy,
+    first_within_tokens as first_within_tokens,
+    graph_rag_tool_fusion as graph_rag_tool_fusion,
+)
 from .retriever import AgentGraphRetriever as AgentGraphRetriever
 from .selection.decision import DecisionError as DecisionError
 from .selection.decision_models import ChatDecisionModel as ChatDecisionModel, DecisionModel as DecisionModel
+from .selection.query_transform import transform_query as transform_query
 from .selection.result import (
     Cut as Cut,
     DecisionReport as DecisionReport,

@@ -41,9 +41,9 @@ class Discovery:
     """What a request may need, and at most ``budget`` tools for it; everything is sorted by likelihood.
 
     Attributes:
-        capabilities: Id of a capability that it may need -> likelihood, 0 to 1.
+        capabilities: Id of a capability that the request may need -> likelihood, 0 to 1.
         actions: The types of action of these: the next broader capability of each, or itself at the top.
-        sources: Id of an agent that may serve it -> share in the expected use of all considered tools, 0 to 1.
+        sources: Id of an agent that may serve the request -> share in the expected use of all considered tools, 0 to 1.
     """
 
     query: str
@@ -118,7 +118,7 @@ def _inspected(tool: str, use: float, selection: Selection, selector: Selector) 
     index = selector.capabilities
     kept = any(picked.id == tool for picked in selection.tools)
     has = index.of_tools[index.rows[tool]]
-    reason = next((cut.reason for cut in selection.trace.cut if cut.id == tool), "not worth a place")
+    reason = next((cut.reason for cut in selection.trace.cut if cut.id == tool), "the expected use is too small")
     return Inspected(
         id=tool,
         use=use,

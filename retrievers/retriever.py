@@ -29,6 +29,7 @@ from callsheet.retrievers.selection.selector_factory import SelectorFactory, sel
 from callsheet.retrievers.selection.step_selection import StepNeed, select_steps
 
 if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
     from langchain_core.vectorstores import VectorStore
 
     from callsheet.retrievers.selection.decision import ToolJudge
@@ -114,7 +115,7 @@ class AgentGraphRetriever(BaseRetriever):
         return retriever
 
     def beside(self, loaded: Loaded) -> AgentGraphRetriever:
-        """Makes a retriever over another catalog, with the same embedder.
+        """Makes a retriever over another catalog with the same embedder.
 
         Its index is in memory, and no dependencies are inferred.
         """
@@ -147,7 +148,7 @@ class AgentGraphRetriever(BaseRetriever):
         return self._visible.catalog
 
     def is_over(self, catalog: Catalog) -> bool:
-        """Returns whether this is the catalog that the retriever searches, apart from inferred dependencies."""
+        """Returns whether the retriever searches this catalog, apart from inferred dependencies."""
         own = self._factory.source if self._factory else self.selector.catalog
         return own is catalog or own == catalog
 
@@ -166,20 +167,41 @@ class AgentGraphRetriever(BaseRetriever):
         """Returns a retriever restricted to what one user may see; it shares the indexes, so it is cheap to make."""
         return self.model_copy(update={"user": User(user) if isinstance(user, str) else user})
 
-    def select(self, query: str, *, decision_model: DecisionModel | None = None, **changes: Any) -> Selection:
+    def select(
+        self,
+        query: str,
+        *,
+        decision_model: DecisionModel | None = None,
+        query_model: BaseChatModel | None = None,
+        **changes: Any,
+    ) -> Selection:
         """Selects agents and tools for a query, with a trace that explains the selection.
 
-        ``decision_model`` judges the tools in this call, instead of the retriever's own. Changes are fields of
-        ``SelectSettings`` for this call; ``agents`` is ``k`` by default.
+        ``decision_model`` judges the tools in this call, instead of the retriever's own. ``query_model`` rewrites the
+        query first (``selection.query_transform``); ``query`` of the selection is then what was searched with. Changes
+        are fields of ``SelectSettings`` for this call; ``agents`` is ``k`` by default.
         """
-        return self._drafted(query, decision_model, changes).selection()
+        return self._drafted(query, decision_model, query_model, changes).selection()
 
-    async def aselect(self, query: str, *, decision_model: DecisionModel | None = None, **changes: Any) -> Selection:
+    async def aselect(
+        self,
+        query: str,
+        *,
+        decision_model: DecisionModel | None = None,
+        query_model: BaseChatModel | None = None,
+        **changes: Any,
+    ) -> Selection:
         """Selects as ``select`` does, in a thread; the decision model is awaited on the event loop."""
-        return await (await asyncio.to_thread(self._drafted, query, decision_model, changes)).aselection()
+        return await (await asyncio.to_thread(self._drafted, query, decision_model, query_model, changes)).aselection()
 
-    def _drafted(self, query: str, model: DecisionModel | None, changes: dict[str, Any]) -> Draft:
-        """Selects up to the decision model: an update of the index must not wait for that."""
+    def _drafted(
+        self, query: str, model: DecisionModel | None, query_model: BaseChatModel | None, changes: dict[str, Any]
+    ) -> Draft:
+        """Selects up to the decision model: an update of the index must not wait for a model."""
+        if query_model is not None:
+            from callsheet.retrievers.selection.query_transform import transform_query
+
+            query = transform_query(query, query_model)
         with self._searching() as visible:
             return visible.draft(query, _judge(model), **{"agents": self.k, **self._of_user(changes)})
 

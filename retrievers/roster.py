@@ -41,7 +41,7 @@ _RANKED = 60
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """The agents of a catalog as text for a model, the same for the same catalog.
+    """The agents of a catalog as text for a model; the same catalog always has the same text.
 
     Attributes:
         text: A line for each agent and each skill; empty for an empty catalog.
@@ -55,15 +55,13 @@ class Roster:
 
 
 def roster(catalog: Catalog, *, max_tokens: int = 4_000, skills: bool = True) -> Roster:
-    """Lists every agent with the names of all its tools, sorted, a line each; then the skills.
+    """Lists every agent with the names of all its tools, sorted, one line each; then the skills.
 
-    Agents without tools are left out, because nothing of them can be called. If all names do not fit into
-    ``max_tokens`` with what each agent is for, these words are shortened first; if they still do not fit, the lines
-    say what each agent is for and how many tools it has, and these words are shortened in the same way. What is left
-    even then is counted in the last line.
-
-    The catalog is what the user may see; ``skills`` says whether they can be read. Every text of a server is cleaned to
-    one line. The result is kept with the catalog.
+    Agents without tools are left out, because nothing of them can be called. If the names and descriptions of agents
+    exceed ``max_tokens``, the descriptions are shortened first. If that is not enough, the lines have the description
+    of each agent and its number of tools, again shortened if necessary. The last line counts what is still left out.
+    The catalog is what the user may see; ``skills`` is whether the skills can be read. Every text of a server is
+    cleaned to one line. The result is cached with the catalog.
     """
     key = f"roster {max_tokens} {skills}"
     made: Roster | None = catalog.derived.get(key)
@@ -206,7 +204,7 @@ def _is_plain(name: str) -> bool:
 
 
 def tool_name(name: str) -> str:
-    """Returns a name in a line of names: as it is, or in quotation marks if it holds blanks, commas or other marks."""
+    """Returns a name for a line of names: in quotation marks if it has blanks, commas or other marks."""
     if _is_plain(name):
         return name
     return json.dumps(_cut(name, _LONGEST_NAME), ensure_ascii=False)
@@ -287,10 +285,10 @@ def agents_found(retriever: AgentGraphRetriever, request: str, *, most: int = 20
 
 
 def lines_for(retriever: AgentGraphRetriever, words: str, *, most: int | None = None, max_tokens: int = 1_500) -> str:
-    """Returns the lines of the agents that fit words best, as an answer to a model that has to name what it needs.
+    """Returns the roster lines of the agents that fit some words best, so that a model can name what it needs.
 
-    A ranking of tools by a few words is often wrong, and names are cheap: further agents follow in the order of their
-    scores, up to ``max_tokens``, or to ``most`` agents for a model that sees all names anyway.
+    A ranking of tools by a few words is often wrong, and names are cheap. So further agents follow in the order of
+    their scores, up to ``max_tokens``, or up to ``most`` agents for a model that sees all names anyway.
     """
     agents, tools = agents_found(retriever, words)
     text = words[: retriever.selector.settings.max_query]
@@ -331,10 +329,10 @@ def _stands_in(name: str, text: str) -> bool:
 
 
 def list_tools(catalog: Catalog, agent_id: str, *, start: int = 0, max_tokens: int = 4_000) -> str:
-    """Returns the names of an agent's tools, each with a line of what it does.
+    """Returns the names of an agent's tools, each with a line that describes it.
 
-    If that is too long, the names stand alone; of too many names, those from ``start`` on that fit, and how many
-    follow.
+    If that is too long, only the names are returned. If the names are too long too, those from ``start`` on that fit
+    are returned, with the number of further ones.
 
     Raises:
         UnknownNameError: There is no such agent; the message names similar ones.

@@ -22,6 +22,7 @@ from small import small_catalog
 
 if TYPE_CHECKING:
     from callsheet.retrievers import MiniLMEmbeddings
+    from fleet import Fleet
     from langgraph_server import DevServer
 
 # The same examples in every run, and as much time for each as the machine needs.
@@ -58,6 +59,14 @@ def pytest_collection_finish() -> None:
 def catalog() -> Catalog:
     """Four agents with six tools; the trip planner needs the forecast, and the forecast needs the place."""
     return small_catalog()
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    """An empty fleet, with a home of its own for agreements, pins and indexes; every reading asks its servers."""
+    from fleet import empty_fleet
+
+    return empty_fleet(tmp_path, monkeypatch)
 
 
 @pytest.fixture(scope="session")

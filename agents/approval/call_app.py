@@ -52,12 +52,12 @@ class CallState(TypedDict):
     """The state of the app that makes one call.
 
     Attributes:
-        why: Why it needs approval; None if it needs none.
+        why: The reason why the call needs approval; None if it needs none.
         approved: The ``digest`` of the call that was approved, at ``when`` (in seconds since the epoch).
         problem: What was wrong with the last answer.
-        unknown: What is known about a call with unknown outcome; None for others.
-        open_call: The id of its entry among the open calls; ``sent``: whether it is this very call.
-        wrong: Number of answers in a row that were none.
+        unknown: What is known about a call whose outcome is unknown; None for other calls.
+        open_call: The id of the entry of a call whose outcome is unknown; ``sent``: whether that is this call.
+        wrong: Number of consecutive invalid answers.
     """
 
     args: dict[str, Any]
@@ -102,7 +102,7 @@ async def _ask(state: CallState) -> _Update:
         wrong = state.get("wrong", 0) + 1
         if wrong < MOST_WRONG:
             return {"problem": str(error), "wrong": wrong}
-        return {"answer": case.rejected(f"it was asked about {wrong} times, and not answered ({error})")}
+        return {"answer": case.rejected(f"the question was asked {wrong} times without a valid answer ({error})")}
     return {"wrong": 0, **await _decided(decision, case)}
 
 
@@ -293,7 +293,7 @@ async def examine_call(
         bound: Its tool.
         supervision: How the calls of the step are supervised.
         send: Sends the call.
-        events: Whether the custom stream is told of the call.
+        events: Whether events of the call are written to the custom stream.
     """
     args = bound.form.own(request.tool_call["args"])
     request = request.override(tool_call={**request.tool_call, "args": args})

@@ -73,8 +73,9 @@ class CallRecord:
     """Records one call while it is being made, and finds earlier calls like it.
 
     Attributes:
-        ledger: None for a call that needs no record: it changes nothing, or may be repeated.
-        said: Makes messages about the call; ``named`` begins those that are errors.
+        ledger: The open calls of the user; None for a call that needs no record, because it changes nothing or may be
+            repeated.
+        said: Makes messages about the call; messages that are errors begin with ``named``.
         digest: As in ``OpenCall``, and so are ``call`` and ``run``.
     """
 
@@ -131,7 +132,7 @@ class CallRecord:
 
     @asynccontextmanager
     async def under_way(self, entry_id: str | None) -> AsyncIterator[None]:
-        """Keeps the entry of a call that is interrupted in this block, because its outcome is unknown."""
+        """Records, if the block is interrupted, that the outcome of the call is unknown."""
         try:
             yield
         except GraphBubbleUp:
@@ -192,7 +193,7 @@ class CallRecord:
         return self.said(told, kind="", effect="reported", error=False)
 
     def _unrecorded(self, error: CallsheetError) -> ToolMessage:
-        why = f"nothing was sent, because it cannot be recorded that the call is under way: {error}"
+        why = f"nothing was sent, because the record of open calls cannot be written: {error}"
         return self.said(f"{self.named}: {why}", kind="refused", effect="none")
 
     async def _tried(self, work: Callable[[CallLedger], T], what: str) -> T | None:

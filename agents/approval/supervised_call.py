@@ -39,13 +39,14 @@ class SupervisedCall:
     """A checked call with the objects that no checkpoint can hold.
 
     Attributes:
-        checked: The call as it was checked last: again only if a person edits it, or if the tool's definition changes.
+        checked: The last check of the call; it is checked again only if a person edits it or the tool's definition
+            changes.
         send: Sends the call.
         allowed: Whether a person has allowed the tool by name.
-        asked: The digest in the pending question; None without one.
+        asked: The digest of the call in the pending question; None if no question is pending.
         cut_off: Whether the call was running when the program stopped, or its run was rolled back.
         claim: The claim of the run; None without a checkpointer.
-        place: Where the call is made, by which a resumed run finds what is recorded of it.
+        place: Where the call is made; a resumed run finds the record of the call by it.
         events: Whether the custom stream tells of the call.
     """
 
@@ -156,7 +157,7 @@ class SupervisedCall:
         if answer.hash not in (None, mark):
             raise AnswerError("the answer has the hash of another call: look at this one again")
         if answer.always and not (approval and answer.type == "approve" and self.remembers):
-            raise AnswerError('"always" is not offered here: approve without it')
+            raise AnswerError('"always" is not allowed for this call: approve it without "always"')
         if answer.args is not None:
             self._check_edited(answer.args)
         return answer

@@ -1,4 +1,4 @@
-"""How the calls of a step are supervised, including the settings of a program for the approval of its tools."""
+"""Settings for the supervision of a step's calls, including those of a program for the approval of its tools."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def reviews_of(interrupt_on: InterruptOn | None, known: Collection[str]) -> Revi
 
 @dataclass(frozen=True, slots=True)
 class Supervision:
-    """How the calls of one step are supervised.
+    """The settings by which the calls of one step are supervised.
 
     Attributes:
-        notice: Whether the model is told that a person changed its arguments.
+        notice: Whether the model learns that a person has changed its arguments.
         allow: Ids of tools that need no approval, because a person named them for this run.
         confirms: Whether a person must confirm every call that is not known to be harmless, whatever the policy.
         reviews: What the program says of tools by ``interrupt_on``.
-        standing: Tools that the user has allowed for good; None if nothing can be allowed here.
+        standing: The tools that the user has approved permanently; None if permanent approvals are not possible here.
         ledger: The user's open calls; None: calls are not recorded while they are under way.
     """
 

@@ -33,7 +33,7 @@ class Limits(BaseSettings):
         start: Seconds for a server to start and initialize.
         list: Seconds for listing its tools.
         call: Seconds for one call, and from each of its reports of progress to the next.
-        longest_call: Seconds for one call that reports progress.
+        longest_call: Maximum seconds for a call that reports progress.
         output: Characters of a result for a model; the rest is stored as a file.
         message: Maximum bytes of one message; a longer one ends the session.
         tools: Maximum tools of a server; a server with more is not used.
@@ -41,11 +41,11 @@ class Limits(BaseSettings):
         server_calls: Maximum concurrent calls per server.
         starts: Maximum servers that are started at once.
         idle: Seconds without a call after which a session is closed.
-        warm: Maximum servers that keep running after their run, for the next one of the same user; 0: none.
+        warm: Maximum number of servers that keep running after a run, for the next run of the same user; 0: none.
         failures: Consecutive failures after which a server is not called for a while.
-        pause: Seconds of that pause.
-        fresh: Seconds for which a server's last answer to ``tools/list`` is used to load a catalog, one day by default;
-            0 asks it every time. It is asked again when a session with it opens, before any call.
+        pause: Seconds for which a server is not called after these failures.
+        fresh: Seconds for which the last tools of a server are used to load a catalog, one day by default; with 0, the
+            server is asked every time. It is also asked when a session with it opens, before any call.
 
     Raises:
         SettingsError: A value is not a number, or is out of range; the message names it.
@@ -211,7 +211,9 @@ class BackgroundLoop:
         """
         if self._is_here:
             work.close()
-            raise RuntimeError("the loop of the sessions cannot wait for itself: await this instead")
+            raise RuntimeError(
+                "the event loop of the sessions cannot block on itself: await the asynchronous method instead"
+            )
         future = self.submit(work)
         try:
             return future.result(seconds)

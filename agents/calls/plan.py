@@ -63,14 +63,14 @@ class Step(BaseModel):
     """One thing to be done; tools are searched for its text, and a run shows it to the user.
 
     Attributes:
-        text: What is done, in a few words; or all that is to be done, if it has a worker of its own.
-        depends_on: Ids of the steps whose results it uses.
+        text: What is done, in a few words; for a step with its own worker, the whole task.
+        depends_on: Ids of the steps whose results the step uses.
         for_each: Id of a step, with an optional path into its result (``1.items``): the step is done once for each item
             there. Empty for a step that is done once.
         item: The item that the step is done for, as JSON; empty if there is none.
-        tools: Ids of tools and skills that the planner has named for it; its worker gets all of these.
-        apart: Whether it has a worker of its own, because of long material or long independent work.
-        uses: Ids of results of earlier requests of the conversation that it uses.
+        tools: Ids of tools and skills that the planner has named for the step; its worker gets all of them.
+        apart: Whether the step has its own worker, because of long material or long independent work.
+        uses: Ids of the results of earlier requests of the conversation that the step uses.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -90,7 +90,7 @@ class Plan(BaseModel):
 
     Attributes:
         note: Remarks on how the plan was made, such as a fallback or a repair.
-        open: Whether further steps depend on results, and will be planned when these are known.
+        open: Whether further steps will be planned when the results so far are known.
         request: The request, understandable without the conversation.
         cannot: Why nothing of the request can be done; empty if something can.
         incomplete: Why the plan ended early; empty if it did not.
@@ -221,16 +221,15 @@ class StepResult(BaseModel):
         tools: Ids of the tools that the worker had, best first.
         calls: Its calls, in order.
         result: The worker's answer, a text for people.
-        note: What a reader should know beside it: that no tool was called for it.
+        note: A note for the reader, for example that no tool was called for the step.
         data: The answer as JSON, or a reference to the result of a call (``{"$call": "c2", "path": "items"}``); None if
-            the text is all that there is.
-        error: Why it was not done; names what is missing.
+            there is only a text.
+        error: The reason why the step was not done; it names what is missing.
         missing: Tool id -> parameters without a value, or "" -> what the worker asks for; a person may provide them.
-        replan: Whether the worker says that the plan must change.
-        usage: Cost of the worker's model; of several steps of one worker, the first one has it.
-        worker: Id of the first step of the worker that did it; empty for a step that no worker has begun.
-        ends: How steps of the worker ended that did not end as the worker did, by their ids. Only a result for a whole
-            worker has it.
+        replan: Whether the worker asks for a change of the plan.
+        usage: The cost of the worker's model; if a worker had several steps, only the first one has it.
+        worker: Id of the first step of the worker that did the step; empty if no worker has started it.
+        ends: For the whole result of a worker: how steps ended, by id, if they ended differently from the worker.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -50,7 +50,7 @@ def inexact(value: Any, *, deepest: int = DEEPEST) -> Refusal | None:
     call may be nested at most ``deepest`` levels.
     """
     if deepest < 0:
-        return Refusal(f"what is nested more than {DEEPEST} levels deep cannot be sent")
+        return Refusal(f"a value that is nested more than {DEEPEST} levels deep cannot be sent")
     match value:
         case bool():
             return None

@@ -12,7 +12,7 @@ class Refusal:
     Whatever examines a call returns a ``Refusal``, or None if the call may be sent.
 
     Attributes:
-        reason: The reason, as a sentence or as the part of one that follows the names of agent and tool.
+        reason: The reason, as a sentence, or as a phrase that follows the names of agent and tool.
     """
 
     reason: str

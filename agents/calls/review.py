@@ -206,7 +206,7 @@ def read_decisions(answer: object, asked: Mapping[str, Any]) -> list[Decision]:
         if decision.hash not in (None, call["hash"]):
             raise AnswerError(f"decision {number} has the hash of another call: look at the calls again")
         if decision.always:
-            raise AnswerError(f'decision {number}: "always" is not offered here: approve without it')
+            raise AnswerError(f'decision {number}: "always" is not allowed for this call: approve it without "always"')
         decisions.append(decision)
     return decisions
 
@@ -233,7 +233,7 @@ def read_decision(answer: object, name: str, allowed: Sequence[DecisionType]) ->
         where = ".".join(map(str, first["loc"]))
         raise AnswerError(f'{where}: {first["msg"]}; a decision is {{"type": {words}, ...}}') from error
     if decision.type not in allowed:
-        raise AnswerError(f"{decision.type!r} is not offered here; a decision is {words}")
+        raise AnswerError(f"{decision.type!r} is not allowed for this call; choose one of: {words}")
     if decision.type == "edit" and decision.edited_action is None:
         raise AnswerError('an edit needs "edited_action", with the name of the tool and all arguments')
     if decision.edited_action is not None and decision.edited_action.name != name:

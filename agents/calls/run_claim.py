@@ -33,7 +33,7 @@ _KEY = "__pregel_checkpointer"
 
 
 def checkpointer() -> BaseCheckpointSaver[Any] | None:
-    """Returns the checkpointer of the current run; None if the app has none, or outside of a run."""
+    """Returns the checkpointer of the current run; None if the app has none, or if there is no run."""
     try:
         found = get_config().get("configurable", {}).get(_KEY)
     except RuntimeError:

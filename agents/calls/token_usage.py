@@ -21,7 +21,7 @@ class Usage(BaseModel):
     """The usage of some model calls; unknown fields of a report are ignored.
 
     Attributes:
-        input_tokens: Tokens read by the models, with those that the provider read from its cache.
+        input_tokens: Tokens that the models read, including those that the provider read from its cache.
         seconds: Duration of the work, tool calls included.
     """
 

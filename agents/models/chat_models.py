@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import uuid
 from collections.abc import Awaitable, Collection, Mapping, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
@@ -37,6 +40,10 @@ class ModelError(CallsheetError):
     """Raised if a chat model gives no usable answer; ``usage`` is the cost of the answers that could not be used."""
 
     usage: Usage = Usage()
+
+
+class UnreachableModelError(ModelError):
+    """Raised if nothing answers at the address of a chat model; the message has the address, if it is known."""
 
 
 @lru_cache(maxsize=32)
@@ -101,9 +108,39 @@ async def model_answer(call: Awaitable[T]) -> T:
         if limit.expired():
             raise ModelError(f"the model did not answer within {seconds:g} s") from error
         reason = str(error)
+        unreachable = _why_unreachable(error)
+        if unreachable:
+            raise UnreachableModelError(unreachable) from error
         if not reason and isinstance(error, NotImplementedError):
             reason = "it cannot call tools (bind_tools)"
         raise ModelError(f"the model did not answer: {type(error).__name__}: {reason}") from error
+
+
+def _why_unreachable(error: BaseException) -> str:
+    """Returns that nothing answers at the address of a model, and the address if a client names it; else empty."""
+    address = ""
+    cause: BaseException | None = error
+    while cause is not None:
+        address = address or _address_of(cause)
+        if isinstance(cause, ConnectionRefusedError | socket.gaierror):
+            where = f" at {address}" if address else ""
+            why = "connection refused" if isinstance(cause, ConnectionRefusedError) else cause.strerror
+            return f"the model cannot be reached{where} ({why}): start its server, or correct its address"
+        cause = cause.__cause__ or cause.__context__
+    return ""
+
+
+def _address_of(error: BaseException) -> str:
+    """Returns the address of the request of an HTTP client's error; empty if it has none."""
+    request: Any = None
+    with suppress(RuntimeError):  # the clients raise it if they know no request
+        request = getattr(error, "request", None)
+    if request is None:
+        return ""
+    parts = urlsplit(str(getattr(request, "url", "")))
+    port = f":{parts.port}" if parts.port else ""
+    # Without a user's name and without the query, which may hold a key.
+    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}" if parts.hostname else ""
 
 
 def is_rejected(error: BaseException | None) -> bool:

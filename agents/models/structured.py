@@ -72,7 +72,7 @@ async def ask_for_object(
         model: The model.
         schema: The type.
         messages: The conversation.
-        beside: Tools by which the model may look something up before it answers, where it calls tools.
+        beside: Tools by which the model may look something up before it answers; only for models that can call tools.
 
     Examples:
         >>> draft, usage = await structured(model, PlanDraft, [HumanMessage("Book a table for two")])
@@ -202,7 +202,7 @@ def _read(message: AIMessage, schema: type[S]) -> S:
             return schema.model_validate(candidate)
         except ValidationError as error:
             wrong = wrong or error
-    raise wrong or ValueError(f"no object was given but: {message.text[:200]!r}")
+    raise wrong or ValueError(f"the reply has no object but this text: {message.text[:200]!r}")
 
 
 def _candidates(message: AIMessage, schema: type[BaseModel]) -> Iterator[Any]:

@@ -40,16 +40,16 @@ class StepReading:
     """The interpretation of a step: the tool for it, and the values that the step gives to the tool.
 
     Attributes:
-        tool: The tool; without one that fits, the nearest.
-        harmless: Whether it is known to change nothing.
+        tool: The tool that fits the step; if none fits, the nearest one.
+        harmless: Whether the tool is known to change nothing.
         missing: Required parameters without a value.
-        values: The values that fill parameters, by the names of these.
+        values: The values that fill parameters, by the name of the parameter.
         rest: The other values of the step, in text order.
-        places: Where the words stand that went nowhere, in text order.
-        question: Whether the whole step is an argument.
-        open: The words of such a step that do not name the tool: its answer must contain them.
+        places: The positions of the unused words, in text order.
+        question: Whether the whole text of the step is one argument, a question.
+        open: The words of such a question that do not name the tool; its answer must contain them.
         named: Whether a word of the step names the tool.
-        others: Ids of other tools that the step fits as well, if no word of it names one.
+        others: Ids of other tools that fit the step equally well, if no word of the step names one.
     """
 
     text: str

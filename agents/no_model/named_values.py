@@ -20,7 +20,8 @@ _END = r"(?=$|[\s,;)]|[.!?](?:\s|$))"
 _ENDS = re.compile(_END)
 _WORD = re.compile(rf"[^\s,;\"“”]{{1,400}}?{_END}")
 _NEXT = re.compile(r"\s+(\w+)")
-_AFTER = re.compile(r"(?:\s|[,;]|\band\b|\bwith\b)+$", re.IGNORECASE)
+# "and" and "with" spelled backwards: matched from the end of a text, in time that grows with its length only.
+_LINKS_REVERSED = re.compile(r"(?:\s|[,;]|\bdna\b|\bhtiw\b)+", re.IGNORECASE)
 _QUOTES = "\"“”'`"
 
 
@@ -76,10 +77,16 @@ def texts_by_name(tool: Tool, text: str, values: Sequence[StepValue]) -> dict[st
     pieces: dict[str, str] = {}
     for number, mention in enumerate(mentions, start=1):
         end = mentions[number].start if number < len(mentions) else len(text)
-        piece = _AFTER.sub("", text[mention.end : end].strip()).strip(_QUOTES).rstrip(".!?")
+        piece = _without_links(text[mention.end : end].strip()).strip(_QUOTES).rstrip(".!?")
         if piece:
             pieces[mention.parameter.name] = piece
     return pieces
+
+
+def _without_links(text: str) -> str:
+    """Returns a text without blanks, commas, semicolons, "and" and "with" at its end."""
+    links = _LINKS_REVERSED.match(text[::-1])
+    return text[: len(text) - links.end()] if links else text
 
 
 def _mentions(tool: Tool, text: str, values: Sequence[StepValue]) -> list[_Mention]:
@@ -175,4 +182,4 @@ def _read_json(text: str) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"the value of {name} is not valid JSON")

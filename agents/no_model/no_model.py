@@ -44,7 +44,7 @@ class NoModel:
 
     Attributes:
         present: Whether a person can confirm calls.
-        works: Whether it works on the steps of its plans; if not, it only splits.
+        works: Whether it also does the steps of its plans; otherwise, it only splits requests.
     """
 
     present: bool = False

@@ -78,7 +78,7 @@ _RESULTS = re.compile(rf"\b(?:the\s|all\s(?:the\s)?|both\s)?(?:({'|'.join(_NUMER
 
 
 def values_in(text: str, results: Sequence[StepResult] = ()) -> list[StepValue]:
-    """Returns the values in a text, in text order.
+    """Returns the typed values in a text, in text order.
 
     "the result" and "all three results" refer to results of earlier steps.
     """
@@ -92,7 +92,7 @@ def values_in(text: str, results: Sequence[StepResult] = ()) -> list[StepValue]:
 
 
 def refers_to(text: str, results: Sequence[StepResult]) -> tuple[StepResult, ...]:
-    """Returns the results of earlier steps that a text refers to."""
+    """Returns the results of earlier steps to which a text refers."""
     return next(filter(None, (_meant(match, results) for match in _RESULTS.finditer(text))), ())
 
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from callsheet.agents.calls.plan import Mode, Plan, Question, Step, StepResult, plan_errors, source_of
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.models.chat_models import ModelError
+from callsheet.agents.models.chat_models import ModelError, UnreachableModelError
 from callsheet.agents.models.prompts import PLANNER
 from callsheet.agents.models.structured import ask_for_object
 from callsheet.agents.registry.tool_registry import ToolRegistry
@@ -118,11 +118,11 @@ async def decompose(
     of steps, a model may answer directly, ask the user a question, or say that it cannot do the request.
 
     Args:
-        request: The user's message as it stands.
+        request: The user's message, unchanged.
         model: The planner's model.
         catalog: The agents that the user may see.
         prompt: The system prompt, which ends with the roster.
-        context: The user's message for the model, if it is more than the request.
+        context: The text that the model gets as the user's message, if it is more than the request.
         earlier: Ids of results of earlier requests, on which steps may depend too.
         max_steps: Maximum number of steps.
         lookup: Tools by which the model may look up names that the roster does not hold.
@@ -157,6 +157,9 @@ async def decompose(
         return plan.model_copy(update={"note": f"repaired: {error}" if error else "", "usage": usage})
     if isinstance(error, TooManyStepsError):
         raise error
+    if isinstance(error, UnreachableModelError):
+        # Each step would say the same again.
+        raise PlanError(str(error)) from error
     unusable = "the model's plan could not be used: " if isinstance(error, PlanError) else ""
     return single(request, f"taken as a single step: {unusable}{error}", usage=usage)
 
@@ -253,14 +256,15 @@ def check_number(steps: int, most: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PlanTask:
-    """A request to plan, and what is known about it.
+    """A request to plan, with what is known about it.
 
     Attributes:
-        request: The user's message as it stands.
+        request: The user's message, unchanged.
         mode: ``auto`` or ``none``, as in ``Settings.planning``.
         catalog: The agents that the user may see.
         find: The ids of the tools for a text, best first.
-        context: Makes the user's message for a planner's model: the request with what it should know besides.
+        context: Makes the text that the planner's model gets as the user's message: the request with further
+            information.
         prompt: Makes the system prompt, which ends with the roster.
         earlier: Ids of the results of all earlier requests; ``last`` are the results of the last one.
         tools: Maximum tools per worker.

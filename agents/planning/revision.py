@@ -233,11 +233,11 @@ def _label(item: object) -> str:
 
 
 def items_of(step: Step, *sources: StepResult, max_items: int = 20) -> list[Any]:
-    """Reads the items of a mapped step from the result of its source.
+    """Reads the items of a mapped step from the result of the step that it refers to.
 
-    They are a JSON list at the step's path in the result, the only list in a JSON object, or the lines of a text: only
-    those with a bullet or number, if some have one. An empty text has no items. If the source was itself done once per
-    item, each of its results (``sources``) counts as an item unless it is a list.
+    The items are a JSON list at the path of the step in the result, the only list in a JSON object, or the lines of a
+    text; if some lines have a bullet or a number, only these. An empty text has no items. If the other step was itself
+    done once per item, each of its results (``sources``) is an item unless it is a list.
 
     Raises:
         PlanError: There is no list, or it is too long.
@@ -296,7 +296,7 @@ def _lines_in(text: str) -> list[Any] | None:
 
 
 def expand_items(plan: Plan, step: Step, items: Sequence[object], *, wave: int) -> tuple[Plan, Revision]:
-    """Replaces a mapped step by one step per item; steps that depended on it depend on all of them."""
+    """Replaces a mapped step by one step per item; steps that depend on it then depend on all of these."""
     taken = {one.id for one in plan.steps}
     names = (f"{step.id}.{number}" for number in count(1))
     free = (name for name in names if name not in taken)
@@ -369,7 +369,7 @@ async def revise(
         request: The user's message.
         model: The planner's model.
         catalog: The agents that the user may see.
-        why: The reason, as of ``reason_to_revise``.
+        why: The reason, from ``reason_to_revise``.
         wave: Number of waves that have run.
         prompt: The system prompt, which ends with the roster.
         context: What the model should know besides the plan.

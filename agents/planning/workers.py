@@ -22,7 +22,7 @@ def next_workers(
     without a model, each step has its own worker.
 
     Args:
-        plan: The plan, with mapped steps replaced by one for each item where the items are known.
+        plan: The plan; mapped steps are replaced by one step per item if the items are known.
         finished: Ids of the steps that have a result.
         cost: The cost of tools by their ids, in tokens of their schemas.
         most: The maximum cost of the tools of a worker; None for no limit.

@@ -58,7 +58,7 @@ class Program:
         review: Asks about several calls at once; None if nobody can be asked.
         results: Values of earlier steps by id.
         secrets: Removed from what the program shows.
-        barred: Names of functions that the program may not call -> why.
+        barred: Names of functions that the program may not call, with the reasons.
     """
 
     call: ToolCall
@@ -85,11 +85,12 @@ class ProgramState(TypedDict):
     """The state of a program, stored at its last call; its calls have the names that the model sees.
 
     Attributes:
-        position: Where the last of ``calls`` stands in the code.
-        foreseen: The calls that a person is asked about next, the last of ``calls`` first: function and arguments.
+        position: The position of the last of ``calls`` in the code.
+        foreseen: The calls that the next question is about, beginning with the last of ``calls``: function and
+            arguments.
         problem: What was wrong with the last answer; ``wrong`` is the number of such answers in a row.
-        decided: A person's decisions, given at ``when``, on calls that are not made yet, by their digests.
-        ahead: Calls that only read and were made while the program was run ahead, each with its answer.
+        decided: A person's decisions on calls that are not made yet, by their digests, and ``when`` they were made.
+        ahead: Calls that only read and were made in advance, while the next calls were determined, with their answers.
     """
 
     snapshot: bytes
@@ -294,7 +295,9 @@ async def _review(state: ProgramState) -> _Update:
         wrong = state.get("wrong", 0) + 1
         if wrong < MOST_WRONG:
             return {"problem": str(error), "wrong": wrong}
-        given = Decision(type="reject", message=f"it was asked about {wrong} times, and not answered ({error})")
+        given = Decision(
+            type="reject", message=f"the question was asked {wrong} times without a valid answer ({error})"
+        )
         decisions = [given] * len(calls)
     decided = [
         {"digest": await review.digest(tool, args), "type": decision.type, "message": decision.message}

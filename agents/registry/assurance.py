@@ -21,13 +21,14 @@ class Assurance:
     """What trusted sources state about one tool.
 
     Attributes:
-        doubt: Why a person should check its calls, as a sentence; None if it is known to be harmless.
+        doubt: The reason why a person should check calls of the tool, as a sentence; None if it is known to be
+            harmless.
         repeatable: Whether two calls have the same effect as one.
         rule: The policy for this tool in the catalog; None if there is none.
         callable: Whether the tool is connected.
-        harm: What a call may do, as ``harm_of`` says: the one answer to whether a tool is harmless.
+        harm: What harm a call may do, as ``harm_of`` determines; it alone decides whether a tool is harmless.
         allowed: Whether the user named the tool in the catalog as one whose calls need no approval.
-        own: Whether the tool is an object of the program that runs, which asks by ``interrupt_on`` where it wants to.
+        own: Whether the tool is an object of the running program, which sets approval by ``interrupt_on``.
     """
 
     doubt: Refusal | None = None
@@ -48,8 +49,9 @@ class Assurance:
     def refusal(self, policy: ApprovalPolicy) -> Refusal | None:
         """Returns why a call needs approval, as a sentence; None if it needs none.
 
-        The tool's name in the catalog overrides every ``approval``. Otherwise ``always``, of the run or of the tool,
-        overrides ``never``, and one ``never`` is enough; but that of a run does not cover what may destroy something.
+        A tool that the catalog allows by name needs none, whatever ``approval`` says. Otherwise, ``always`` counts
+        first, whether it is set for the run or for the tool, and then ``never``. But ``never`` for the whole run does
+        not cover a call that may destroy something.
         """
         if self.allowed:
             return None

@@ -93,11 +93,11 @@ class BoundTool(BaseTool):
     Attributes:
         id: The tool's id in the catalog.
         agent: Id of its agent.
-        server: What the calls of its agent reach: several agents may be parts of one API.
+        server: The key of what calls of the agent reach; several agents may be parts of one API.
         send: Sends its calls.
         repeatable: Whether two calls have the same effect as one, according to a trusted source.
         harmless: Whether a call is known to change nothing.
-        form: Its input schema as the model sees it, in ``args_schema``, with the names that are the tool's own.
+        form: The input schema in the form for the model (``args_schema``), and the tool's own names of its properties.
     """
 
     id: str

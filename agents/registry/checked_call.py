@@ -26,12 +26,12 @@ class CheckedCall:
 
     Attributes:
         tool_id: Id of the tool.
-        arguments: Its arguments by the tool's own names; placeholders stand for secrets.
+        arguments: The arguments by the tool's own names; placeholders replace secrets.
         assurance: What is known about the tool.
         pin: Digest of the tool's definition.
-        digest: What an approval is bound to: ``call_digest`` of tool, definition and arguments.
-        open_digest: By what an open call is recognised in a later run: SHA-256 of tool and arguments, without secrets
-            and definition. Empty for a call that may be repeated, of which no record is made.
+        digest: The hash to which an approval is bound: ``call_digest`` of tool, definition and arguments.
+        open_digest: SHA-256 of tool and arguments, without secrets and definition, by which a later run recognises the
+            call if its outcome is unknown. Empty for a call that may be repeated, of which no record is made.
         fit: Whether the arguments fit the tool's schema.
         fit_to: Validates the arguments, with their secrets; the result is cached as long as the schema is the same.
         inexact: Why the arguments cannot be stored and sent as they are; then nothing else of them was checked.

@@ -39,8 +39,8 @@ from callsheet.graphs.trust.policy import Policy, User
 __all__ = ["ApprovalPolicy", "Assurance", "ToolRegistry", "assurance_of"]
 _LOG = logging.getLogger("callsheet")
 _LONGEST_URI = 200
-_NOT_OFFERED = Refusal("its server does not offer it any more, or more than once, or the catalog leaves it out by now")
-_NOT_HELD = Refusal("the agent's connection does not hold this tool")
+_NOT_OFFERED = Refusal("its server no longer lists it, or lists it more than once, or the catalog now leaves it out")
+_NOT_HELD = Refusal("the connection of its agent does not have this tool")
 _NOT_APPROVED = "its arguments are not those that were approved. Nothing was sent"
 _NOT_THE_DEFINITION = Refusal("its definition has changed since the call was approved. Nothing was sent")
 _UNASKED = '{}. Nothing was sent: such a call needs approval, in a run that asks for it (approval "ask" or "always")'
@@ -254,7 +254,7 @@ class ToolRegistry:
 
         Args:
             bound: The tool.
-            arguments: By the tool's own names; placeholders stand for secrets.
+            arguments: The arguments by the tool's own names; placeholders replace secrets.
             secrets: Those of the run.
         """
         tool = self.catalog.tools.get(bound.id)
@@ -401,7 +401,7 @@ def refusal_of_tool(tool_id: str, loaded: Loaded, user: User | None) -> Refusal 
             continue
         if change.id == tool_id or (not change.tool and tool_id.startswith(f"{change.agent}/")):
             if change.kind in ("new", "suspect"):
-                return Refusal(f"it is new since its server was accepted: {_look_at(change.id)}")
+                return Refusal(f"it was added after its server was accepted: {_look_at(change.id)}")
             return _changed(change.id, "its definition" if change.tool else "the command of its server")
     return _NOT_OFFERED
 

@@ -66,7 +66,7 @@ def outside(
         is_path = argument in formats or bool(_PATH_NAMES.search(_CAMEL.sub("_", key)))
         if _leaves(value, folders, is_path=is_path):
             where = f"outside of the folders that this server may use ({', '.join(map(str, allowed))})"
-            return Refusal(f"{name or 'a name'}: {value!r} is {where}. Nothing was sent: give a place in them")
+            return Refusal(f"{name or 'a name'}: {value!r} is {where}. Nothing was sent: give a path inside them")
     return None
 
 

@@ -104,7 +104,7 @@ class Faults:
         if is_missing or message == CLOSED or (self.child is not None and self.child.ended):
             return await self.broken("the connection was closed", doing)
         if message == "Session terminated":
-            return Fault("crash", "the server has forgotten this session", effect="none")
+            return Fault("crash", "the server no longer knows this session", effect="none")
         # Secrets are looked for in whole texts: half of one would not be recognized.
         text = self.hidden(f"the server answered {doing} with error {error.code}: {message}")[:_LONGEST]
         text += _details(error, self.hidden)

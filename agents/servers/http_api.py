@@ -188,7 +188,7 @@ async def _followed(client: httpx2.AsyncClient, request: httpx2.Request, *, call
             return response
         if origin(str(response.next_request.url)) != home:
             why = f"its server redirects to another host, {response.next_request.url.host}, to which nothing was sent"
-            cure = "if you agree to it, name that address in its entry"
+            cure = "if you trust that host, write its address into the entry"
             raise Fault("refused", f"{why}: {cure}", effect="reported")
         where = elsewhere(response) if calls else None
         if where:
@@ -250,7 +250,7 @@ def _bounded_api(server: ServerConfig, most: int) -> Api:
     specification = api(server)
     if specification.size > most:
         many = f"it has {specification.size:,} operations, and no more than {most:,} are taken"
-        raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if it may")
+        raise CatalogError(f"{server.openapi}: {many}: raise its limit 'tools' if you want all of them")
     return specification
 
 

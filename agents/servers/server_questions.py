@@ -167,7 +167,7 @@ class ServerQuestions:
         state = result.get("requestState")
         found = list(requests.items()) if isinstance(requests, dict) else []
         if not found or len(found) > MOST_QUESTIONS or not all(isinstance(one, dict) for _, one in found):
-            raise Fault("protocol", "it asks for more input in a form that is not supported", effect="unknown")
+            raise Fault("protocol", "it asks for further input in a form that is not supported", effect="unknown")
         others = {shown(str(one.get("method")), most=100) for _, one in found} - {_METHOD}
         if others:
             raise Fault("protocol", f"it asks for {', '.join(sorted(others))}, which is not supported")

@@ -38,9 +38,10 @@ class Session:
         retired: Whether it takes no new calls.
         personal: Whether its requests carry a user's own token, so that its answers are for that user only.
         hidden: Removes the server's secrets from a text.
-        idle: Whether it retires after ``limits.idle`` seconds without a request.
+        idle: Whether the session ends after ``limits.idle`` seconds without a request.
         reused: Whether it has served an earlier run.
-        telling: Lists its tools and passes them on; of the pool, as ``outdated``: whether they have changed since.
+        telling: The task that lists the tools and passes them on; ``outdated``, used by the pool: whether they have
+            changed since.
 
     Raises:
         CatalogError: A variable of the server is not set.

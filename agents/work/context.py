@@ -231,15 +231,16 @@ class Brief:
 
     Attributes:
         text: The texts of its steps, for what reads them without a model.
-        request: The user's message as it stands.
+        request: The user's message, unchanged.
         steps: The steps of the worker, its first one first.
         conversation: The latest turns before the request, as text; empty for a first request.
         skills: Name of a skill -> its instructions, as far as the budget allows.
-        inputs: Results of the steps that it depends on, directly or indirectly.
+        inputs: Results of the steps on which the worker's steps depend, directly or indirectly.
         before: The result of an earlier attempt at this step.
-        place: Its steps, and their place in the plan, as text for a model; ``about`` are date, people and folders.
-        item: The item that the step is done for, as JSON.
-        given: Tool id -> parameter -> value that a person entered for this step; under "", what the worker asked for.
+        place: The steps, and their place in the plan, as text for a model; ``about`` has the date, people and folders.
+        item: The item for which the step is done, as JSON.
+        given: Tool id -> parameter -> value that a person entered for this step; the key "" has what the worker asked
+            for.
     """
 
     text: str = ""

@@ -1,4 +1,4 @@
-"""What a worker has for a step: the selected tools and its own tools, its limits, and its calls."""
+"""The equipment of a worker for a step: the selected tools, its own tools, its limits, and its calls."""
 
 from __future__ import annotations
 
@@ -141,12 +141,12 @@ class UnsetModel(BaseChatModel):
         return "callsheet-unset"
 
     def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        raise NotImplementedError("a model comes with each step, and did not")
+        raise NotImplementedError("no model was passed with the step")
 
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """What a worker has for one step.
+    """The equipment of a worker for one step.
 
     Attributes:
         tools: The selected tools by the names that the model sees.
@@ -156,8 +156,8 @@ class Equipment:
         refused: Ids of selected tools that must not be called any more, with the reason.
         code: Whether its model may also call the tools from programs.
         replans: Whether the worker may ask for another plan.
-        replies: The model's replies so far, for their cost if the step is ended from outside.
-        seen: Its conversation so far, for the calls that were answered if the step is ended from outside.
+        replies: The replies of the model so far; if the step is ended from outside, their cost is kept.
+        seen: The conversation so far; if the step is ended from outside, its answered calls are kept.
     """
 
     tools: Mapping[str, BoundTool]
@@ -178,7 +178,7 @@ class Equipment:
 
     @property
     def secrets(self) -> RunSecrets | None:
-        """Returns the secret arguments of its calls; None: they stay in its conversation."""
+        """Returns the secret arguments of the worker's calls; None: they stay in the conversation."""
         return self.supervision.secrets if self.supervision else None
 
     @property
@@ -187,7 +187,7 @@ class Equipment:
         return self.supervision.step_id if self.supervision else ""
 
     def held(self, messages: Sequence[AnyMessage]) -> dict[str, BoundTool]:
-        """Returns its tools, including those that were added during the conversation.
+        """Returns the worker's tools, including those that were added during the conversation.
 
         Only the conversation records these, so a resumed run has the same tools.
         """
@@ -202,11 +202,11 @@ class Equipment:
         return held
 
     def labelled(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> list[AnyMessage]:
-        """Returns the conversation for its model, in which each answer ends with the id of its call."""
+        """Returns the conversation for the model, in which each answer ends with the id of its call."""
         return label_answers(messages, calls_by_id(messages, held, first=1 + self.brief.calls_before))
 
     def calls(self, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]) -> tuple[Call, ...]:
-        """Returns the calls of its conversation, in order; ``held`` are the tools that it has by now."""
+        """Returns the worker's calls in a conversation, in order; ``held`` are the tools that the worker has."""
         return calls_of(messages, held, first=1 + self.brief.calls_before)
 
     def answered_calls(self) -> tuple[Call, ...]:

@@ -21,8 +21,8 @@ def step_results(
     Args:
         whole: The result of the worker.
         steps: Its steps, the first one first.
-        given: Step id -> ids of the tools that were given for it.
-        agents: Step id -> ids of the agents that were selected for it.
+        given: Step id -> ids of the tools that were selected for the step.
+        agents: Step id -> ids of the agents that were selected for the step.
     """
     if len(steps) == 1:
         step = steps[0]
@@ -74,9 +74,9 @@ def calls_of_steps(
 ) -> dict[str, list[Call]]:
     """Divides the calls of a worker among its steps; returns them by step id.
 
-    A call belongs to the first step that names its tool, otherwise to the first step for which the tool was selected,
-    starting at the step of the previous call. If there is no later such step, it belongs to the last one; if there is
-    none at all, to the step of the previous call.
+    A call belongs to the first step that names its tool, otherwise to a step for which the tool was selected: to the
+    first such step from that of the previous call on, or else to the last such step. If there is no such step, it
+    belongs to the step of the previous call.
     """
     divided: dict[str, list[Call]] = defaultdict(list)
     current = 0

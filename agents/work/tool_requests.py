@@ -55,13 +55,13 @@ class ToolRequests:
 
     Attributes:
         catalog: What the user may see.
-        find: From words to the lines of the agents that fit, with the names of their tools.
-        list_tools: From the id of an agent to the names of its tools.
-        bind: From ids, and the names in use, to tools by the names that the model sees.
-        skills: From ids of skills to their texts by name.
-        refused: Of ids of tools, those that cannot be called now, with the reason.
-        told: What a model must know of the tools that it gets, as text; it may read files.
-        added: Is told what was asked for, and the ids of the tools that were added for it.
+        find: Returns the roster lines of the agents that fit some words, with the names of their tools.
+        list_tools: Returns the names of the tools of an agent.
+        bind: Makes tools from ids, given the names in use; returns them by the names that the model sees.
+        skills: Returns the texts of skills, by name, from their ids.
+        refused: Returns those of these tools that cannot be called now, with the reasons.
+        told: Returns what a model must know about new tools, as text; it may read files.
+        added: Called with what was asked for, and the ids of the tools that were added.
         most: Maximum number of tools that a call adds.
     """
 

@@ -100,7 +100,7 @@ def _selections(world: World) -> Iterator[tuple[str, Select]]:
     yield WHOLE, _tools_of(whole)
     for part, changes in SETTINGS.items():
         yield part, _tools_of(whole, **changes)
-    with patch.object(selector_factory, "copies_in", lambda *_: Copies()):
+    with patch.object(selector_factory, "find_copies", lambda *_: Copies()):
         yield "places of copies", _tools_of(_selector(world))
     yield "our text of a node", _tools_of(_selector(world, settings=SelectSettings(texts="plain")))
     yield "the training of the embedder", _tools_of(_selector(world, embeddings=world.published))

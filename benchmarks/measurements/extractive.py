@@ -58,6 +58,9 @@ def answered(index: DocumentIndex, questions: Sequence[Question]) -> Iterator[An
 
 def _cells(runs: Sequence[Answered]) -> list[str]:
     _, recall, read, answer, characters = np.mean(runs, axis=0).tolist()
-    halves = [short(float(np.mean([run.answer for run in runs if run.place % 2 == half]))) for half in (0, 1)]
+    halves: list[str] = []
+    for half in (0, 1):
+        answers = [run.answer for run in runs if run.place % 2 == half]
+        halves.append(short(float(np.mean(answers))) if answers else "")
     longest = max(run.characters for run in runs)
     return [str(len(runs)), *map(short, (recall, read, answer)), *halves, f"{characters:,.0f}", f"{longest:,}"]

@@ -13,26 +13,29 @@ from benchmarks.sets.cases import Benchmark, Case
 from callsheet.graphs import Catalog
 from callsheet.graphs.trust.policy import view_of
 from callsheet.retrievers import AgentGraphRetriever
+from callsheet.retrievers.selection.result import Verdict
 
 SETS = ("livemcpbench-steps", "livemcpbench-direct", "sealtools", "metatool")
 MOST = 300
-_REFUSED = ("refused, though its agents are there", "refused, its agents taken away")
-COLUMNS = ("queries", "n", "AUROC", *_REFUSED, "Brier", "said / was")
+_CASES = ("there", "taken away")
+_SHARES = tuple(f"{said}, its agents {case}" for said in ("refused", "found") for case in _CASES)
+COLUMNS = ("queries", "n", "AUROC", *_SHARES, "Brier", "said / was")
 _ABOUT = (
     "Each query with the whole catalog, and without the agents that serve it. AUROC: share of pairs in which the first "
-    "has the higher probability. Brier: mean squared error of the probability; that of a coin is .25. Said / was: mean "
-    "probability, and share of the first case, where it is 0 to .2, .2 to .4 ..."
+    "has the higher probability. Refused and found: shares with the verdicts nothing_fits and found; the rest are "
+    "unsure. Brier: mean squared error of the probability; that of a coin is .25. Said / was: mean probability, and "
+    "share of the first case, where it is 0 to .2, .2 to .4 ..."
 )
 
 
 class Asked(NamedTuple):
-    """A query: its group, the probability with the whole catalog and without what serves it, whether it is refused."""
+    """A query: its group, and the probability and the verdict with the whole catalog and without what serves it."""
 
     group: str
     there: float
     away: float
-    refused_there: bool
-    refused_away: bool
+    verdict_there: Verdict
+    verdict_away: Verdict
 
 
 def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
@@ -51,8 +54,8 @@ def asked(bench: Benchmark, world: World) -> list[Asked]:
         gone = gold_agents(case, bench.catalog)
         rest = whole.within(view_of(whole.catalog, lambda tool, gone=gone: tool.agent not in gone))  # type: ignore[misc]
         both = [selector.select(case.query) for selector in (whole, rest)]
-        refused = (selection.verdict == "nothing_fits" for selection in both)
-        found.append(Asked(case.group, *(selection.probability or 0.0 for selection in both), *refused))
+        verdicts = (selection.verdict for selection in both)
+        found.append(Asked(case.group, *(selection.probability or 0.0 for selection in both), *verdicts))
     return found
 
 
@@ -64,9 +67,11 @@ def gold_agents(case: Case, catalog: Catalog) -> tuple[str, ...]:
 
 def figures(asked: Sequence[Asked]) -> list[Interval]:
     """AUROC, shares and Brier score with their intervals."""
-    groups, there, away, refused_there, refused_away = zip(*asked, strict=True)
-    bootstrap, brier = Bootstrap(groups), [((1 - p) ** 2 + q**2) / 2 for p, q in zip(there, away, strict=True)]
-    return [bootstrap.auroc(there, away), *map(bootstrap.mean, (refused_there, refused_away, brier))]
+    groups, there, away, *verdicts = zip(*asked, strict=True)
+    bootstrap = Bootstrap(groups)
+    brier = [((1 - p) ** 2 + q**2) / 2 for p, q in zip(there, away, strict=True)]
+    shares = [[said == verdict for said in case] for verdict in ("nothing_fits", "found") for case in verdicts]
+    return [bootstrap.auroc(there, away), *map(bootstrap.mean, (*shares, brier))]
 
 
 def reliability(asked: Sequence[Asked]) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from benchmarks.baselines import FUSION, WEIGHT_GRID, agent_as_a_graph_at, lists_of_types, method, owners
+from benchmarks.baselines import FUSION, WEIGHT_GRID, fusion_at, method
 from benchmarks.bootstrap import Bootstrap, cell, short
 from benchmarks.search import World
 from benchmarks.sets.cases import Benchmark, Case
-from callsheet.graphs import NodeKind, kind_of
-from callsheet.retrievers import average_precision, recall, weighted_rrf
+from callsheet.graphs import NodeKind
+from callsheet.retrievers import METHODS, average_precision, recall
 
 STEPS, LINKED = "livemcpbench-steps-single", ("toollinkos-published", "toollinkos-shuffled", "toolsandbox")
 FEW, MANY, TOP, CUT, MOST = 10, 50, 5, 10, 400
@@ -34,24 +34,22 @@ def agent_as_a_graph(bench: Benchmark, world: World) -> Mapping[str, object]:
     bootstrap, rows = Bootstrap([case.group for case in cases]), list[list[str]]()
     for name, weights in WEIGHT_GRID.items():
         ways = {
-            **{f"Eq. 3, N = {n}": agent_as_a_graph_at(world, weights, top_n=n) for n in (FEW, MANY)},
-            **{f"Eq. 3, {n} + {n}": lambda q, n=n, w=weights: _first(world, q, n, w)[0] for n in (FEW, MANY)},
-            f"Eq. 2, N = {MANY}": lists_of_types(world, weights, top_n=MANY),
+            **{f"Eq. 3, N = {n}": fusion_at(world, "agent-as-a-graph", weights, top_n=n) for n in (FEW, MANY)},
+            **{f"Eq. 3, {n} + {n}": fusion_at(world, "agents-and-tools", weights, top_n=n) for n in (FEW, MANY)},
+            f"Eq. 2, N = {MANY}": fusion_at(world, "weighted-rrf", weights, top_n=MANY),
         }
         found = ([recall(rank(case.query), case.agents, TOP) for case in cases] for rank in ways.values())
-        of_agents = fmean(share for case in cases for share in _first(world, case.query, MANY, weights)[1])
+        of_agents = fmean(own for case in cases for own in _by_own_node(world, case.query, weights))
         rows.append([name, *(cell(bootstrap.mean(values)) for values in found), f"{of_agents:.1%}"])
     return {"about": _FIGURE, "columns": ["agents : tools", *ways, "from agents"], "rows": rows}
 
 
-def _first(world: World, query: str, n: int, weights: Mapping[NodeKind, float]) -> tuple[list[str], list[bool]]:
-    """Agents by Eq. 3 over N agents and N tools, and of the first five, whether its own node brought it."""
-    kept = {*world.agents.search(query)[:n], *world.tools.search(query)[:n]}
-    merged = [node for node in world.nodes.search(query) if node in kept]
-    order = [hit.id for hit in weighted_rrf(merged, lambda node: weights[kind_of(world.graph, node)])]
-    agents = owners(world, order)
-    own = {agent: next(node for node in order if owners(world, [node]) == [agent]) == agent for agent in agents[:TOP]}
-    return agents, list(own.values())
+def _by_own_node(world: World, query: str, weights: Mapping[NodeKind, float]) -> list[bool]:
+    """Of the first five agents by Eq. 3 over N agents and N tools, whether its own node brought it."""
+    given = {"agent_weight": weights["agent"], "tool_weight": weights["tool"], "pool": MANY, "agents": TOP}
+    settings = {**METHODS["agents-and-tools"].to_dict(), **given}
+    trace = world.literature("plain").selector.select(query, **settings).trace
+    return [terms[0].node == agent for agent, terms in trace.contributions.items()]
 
 
 def tool_fusion(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:

@@ -27,10 +27,10 @@ class Capability(Record):
 
     Attributes:
         broader: Id of the broader capability (``skos:broader``); None for the broadest.
-        words: Words and phrases that indicate it in a tool's name or text.
-        general: None if its tools are about their own subject, as the weather. Otherwise they serve any subject, as a
-            search of the web, and this is how likely one helps where no tool is about a request, 0 to 1; how much the
-            request asks for the capability is added.
+        words: Words and phrases that indicate the capability in a tool's name or text.
+        general: None if the tools with this capability serve one subject, such as the weather. For tools that serve any
+            subject, such as a search of the web: the probability (0 to 1) that one helps if no other tool fits the
+            request. The confidence that the request asks for the capability is added to it.
     """
 
     id: Name

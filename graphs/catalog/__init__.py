@@ -1,1 +1,1 @@
-"""Agents, tools, parameters and dependencies, read from outside and validated once, without a process or a model."""
+"""The model of a catalog: agents, tools, parameters and dependencies, validated once, without a process or a model."""

@@ -85,7 +85,7 @@ class Dependency(Record):
         tool: Id of the needed tool, ``agent/tool``.
         parameter: The parameter whose value the needed tool returns, if the edge concerns one.
         reason: Reason given by the author, or evidence for a proposal.
-        count: How often it was observed in runs.
+        count: How often the dependency was observed in runs.
     """
 
     tool: Name
@@ -131,7 +131,7 @@ class Tool(Record):
 
     Attributes:
         agent: Id of the owner.
-        description: What it does, from its author.
+        description: What the tool does, according to its author.
         input_schema: JSON Schema of the arguments.
         output_schema: JSON Schema of the structured result, if declared.
         annotations: MCP's hints (``readOnlyHint`` ...): claims of the author, not facts.
@@ -172,8 +172,8 @@ class Agent(Record):
     Attributes:
         id: Key, unique in the catalog.
         name: Display name; may be empty.
-        instructions: Instructions for a model that uses it.
-        system: Id of the API that it is a part of: agents of one system share identifiers; empty if it is one itself.
+        instructions: Instructions for a model that uses the agent.
+        system: Id of the API of which the agent is a part, so that they share identifiers; empty if it is no part.
     """
 
     id: Name

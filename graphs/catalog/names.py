@@ -20,8 +20,8 @@ class NamedTools:
 
     Attributes:
         ids: Ids of the tools and skills, each once, in the order of the names.
-        unknown: A name that stands for nothing, or for several things, -> the ids that are nearest to it.
-        agents: Names that stand for an agent, which is no tool, as they are written.
+        unknown: Name -> similar ids, for each name that refers to nothing or to several things.
+        agents: Names that refer to an agent instead of a tool, as they were written.
     """
 
     ids: tuple[str, ...] = ()

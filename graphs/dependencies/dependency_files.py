@@ -26,7 +26,7 @@ class Proposal(Record):
     """A dependency that a program proposes, with the decision of a person.
 
     Attributes:
-        source: Id of the tool that needs the other.
+        source: Id of the tool that depends on the other.
         target: Id of the needed tool.
         parameter: The argument whose value the target returns, if the edge concerns one; names of a nested argument
             are joined by dots.
@@ -249,7 +249,9 @@ def decide(path: str | Path, edge: Proposal, *, before: bool | None, agents: Seq
         decided = edges[edge.key].accept if edge.key in edges else None
         if decided is not before:
             words = {True: "was accepted", False: "was rejected", None: "was left undecided"}[decided]
-            raise CatalogError(f"{edge.source} -> {edge.target} {words} by somebody else in the meantime: look again")
+            raise CatalogError(
+                f"{edge.source} -> {edge.target} {words} by somebody else in the meantime: review it again"
+            )
         edges[edge.key] = edge
         if edge.accept:
             _check_accepted(edge, edges.values(), agents, str(path))
@@ -299,7 +301,7 @@ class _Additions:
         known = {parameter.name for parameter in tool.parameters}
         if edge.accept and edge.parameter and edge.parameter.split(".")[0] not in known:
             lacking = f"{edge.source!r} has no parameter {edge.parameter!r}{near_names(edge.parameter, known)}"
-            self.problems.append(Problem(where, "dependency", f"{lacking}: the edge holds for the whole tool"))
+            self.problems.append(Problem(where, "dependency", f"{lacking}: the dependency is used for the whole tool"))
 
     def applied(self, agent: Agent) -> Agent:
         """Returns the agent with the changes to its tools."""

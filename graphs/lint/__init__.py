@@ -58,7 +58,7 @@ def lint(
         sources: As for ``load``.
         rules: The rules to apply.
         taxonomy: The known capabilities; None: the default taxonomy.
-        proposals: The inferred dependencies (``infer_dependencies``); without them, only those of the catalog count.
+        proposals: The inferred dependencies (``infer_dependencies``); by default, only those in the catalog count.
     """
     loaded = load(*sources)
     subject = Subject(loaded.catalog, taxonomy or default_taxonomy(), loaded.problems, tuple(proposals))

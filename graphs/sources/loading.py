@@ -91,9 +91,9 @@ def load(
             in the user's data folder.
         policy: Who may see and call which tools: a policy or its file; ``CALLSHEET_POLICY`` by default.
         anew: Lists every server, also one that answered recently (``CALLSHEET_LIMIT_FRESH``).
-        known: Lists none: what is known of the servers is used, whatever its age.
+        known: Lists no server: the last known tools are used, whatever their age.
         retry: Lists also servers that failed a short time ago, for a person who waits and may have repaired them.
-        heard: Called when the answer of one more server is stored; servers have as long as their limits say.
+        heard: Called when the answer of another server is stored; with it, every server has its full time limit.
 
     Returns:
         The joined catalog. Servers that do not answer, malformed entries and tools that differ from the accepted
@@ -369,7 +369,7 @@ def _read_folder(folder: Path, opening: _Opening) -> SourceCatalog:
     if not parts and not skills:
         what = "a manifest" if files else "a skill"
         count = counted(len(files) or len(problems), "file")
-        raise CatalogError(f"{folder}: none of its {count} is {what}: {problems[0].message}")
+        raise CatalogError(f"{folder}: none of its {count} is {what}; the first: {problems[0].message}")
     check_unique(parts.items())
     return replace(join_parts([*parts.values()]), skills=tuple(skills), problems=tuple(problems))
 

@@ -59,11 +59,12 @@ def resolve_pointer(reference: object, whole: Any) -> Any:
 
 
 def shown_schema(schema: Mapping[str, Any]) -> JsonObject:
-    """Returns a JSON Schema in the form that a model is shown.
+    """Returns a JSON Schema in the form that a model sees.
 
     Titles and descriptions are sanitized by ``shown``. Any other string (a name, or a value of ``enum``, ``default``,
-    ``pattern``, ``required`` ...) that contains hidden characters or is too long is removed, not changed, because tools
-    compare it exactly. Of a schema above 64 kB, only names, types and required marks of the parameters remain.
+    ``pattern``, ``required`` ...) that contains hidden characters or is too long is removed instead of changed, because
+    tools compare it exactly. A schema of more than 64 kB is reduced to the names, types and required marks of its
+    parameters.
     """
     cleaned: JsonObject = _shown(dict(schema))
     if len(json.dumps(cleaned, ensure_ascii=False, default=str)) <= LARGEST_SCHEMA:

@@ -67,9 +67,9 @@ class ModelSchema:
 
     Attributes:
         schema: The schema, an object with properties; not to be changed.
-        plain: The same with the tool's own names.
+        plain: The same schema with the tool's own names.
         names: Name of a property for the model -> the tool's own, where they differ.
-        forms: The alternatives of the root, as text for the tool's description; empty without any.
+        forms: The alternatives of the root schema, as text for the tool's description; empty if there are none.
         changes: What was changed, in a few words each.
     """
 
@@ -117,10 +117,10 @@ def _forms(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def model_schema(schema: Mapping[str, Any]) -> ModelSchema:
-    """Returns the input schema of a tool, as ``shown_schema`` shows it, in the form that every provider takes.
+    """Converts the input schema of a tool, as ``shown_schema`` returns it, to a form that every provider accepts.
 
-    References are resolved, and the alternatives of the root are merged into one object. A schema that is of no object
-    has no properties.
+    References are resolved, and the alternatives of the root are merged into one object. A schema that describes no
+    object gets no properties.
     """
     # As text, so that equal schemas are changed once.
     return _model_schema(json.dumps(schema, default=str))

@@ -43,10 +43,10 @@ class Start:
         line: The command line, the class of a toolkit with its arguments, the address, or the folder of documents to
             read, with variables not expanded.
         folder: Working folder of the command; empty for an address.
-        names: The environment variables or headers: their names, and which variables of the user's environment they
-            contain; those that are not known to be harmless have their values, in which likely secrets are masked.
-        grants, does: Additional permissions of the server, and what it does, in words.
-        covered: What the consent covers of the variables or headers.
+        names: The environment variables or headers, each with the variables of the user's environment that it contains.
+            Those that are not known to be harmless are shown with their values, in which likely secrets are masked.
+        grants, does: Additional permissions of the server, and what starting it does, in words.
+        covered: The part of the variables or headers that the consent covers.
     """
 
     agent: str
@@ -254,8 +254,8 @@ class StandingApproval(Record):
     """A tool whose calls one user has approved permanently.
 
     Attributes:
-        digest: SHA-256 of its definition and of how its server is reached, at that time.
-        since: When, UTC, ISO 8601.
+        digest: SHA-256 of the tool's definition, and of how its server was reached, when it was approved.
+        since: The time of the approval, UTC, ISO 8601.
         user: Id of the user; empty for the user of this machine, None for clients of a server without authentication.
     """
 

@@ -24,10 +24,10 @@ def harm_of(tool: Tool, *, trusted: bool, vouched: bool = False) -> Harm:
     """Determines what harm a call of a tool may do; it is harmless only if somebody who is trusted declares so.
 
     Args:
-        tool: The tool with the hints of its author. A hint that tightens always counts.
-        trusted: Whether the hints are believed. Then ``readOnlyHint`` makes the tool harmless, unless its name says
-            that it destroys something.
-        vouched: Whether a person has named the tool as one that only reads, whatever its name is.
+        tool: The tool with the hints of its author. A hint that makes checks stricter always counts.
+        trusted: Whether the hints are trusted. Then ``readOnlyHint`` makes the tool harmless, unless its name says that
+            it destroys something.
+        vouched: Whether a person has declared that the tool only reads; then its name does not matter.
 
     Returns:
         The harm. Words in a name never make it smaller: without a declaration, a tool may change something, and one

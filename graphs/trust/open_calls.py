@@ -38,9 +38,10 @@ class OpenCall(Record):
         digest: SHA-256 of the tool and the arguments, of which secret ones are left out.
         call: Identifies the call within its run: a run that is resumed makes the same call.
         run: The thread of the run, or the process of a run without one.
-        since: When it was sent, or when a person has settled it; UTC, ISO 8601.
+        since: The time when the call was sent, or when a person settled it; UTC, ISO 8601.
         user: As in ``StandingApproval``.
-        state: ``stopped``: its run was stopped meanwhile; ``unanswered``: it failed without a word about its effect.
+        state: ``stopped`` if its run was stopped during the call; ``unanswered`` if it failed and its effect is
+            unknown.
     """
 
     id: str
@@ -105,7 +106,7 @@ class CallLedger:
     if that cannot be done.
 
     Attributes:
-        label: That of the catalog (``Loaded``); catalogs in memory have one ledger.
+        label: The label of the catalog (``Loaded``); all catalogs in memory share one ledger.
     """
 
     label: str

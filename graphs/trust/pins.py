@@ -39,8 +39,8 @@ class Pin(Record):
     The definition is None if it is longer than 64 kB, or if those of its server were together longer than 2 MB.
 
     Attributes:
-        others: Other accepted definitions of the same tool, which its server lists in the middle of a run.
-        later: Whether the server lists the tool in the middle of a run only.
+        others: Other accepted definitions of the tool, which its server lists in the middle of a run.
+        later: Whether the server lists the tool only in the middle of a run.
     """
 
     sha256: str
@@ -60,7 +60,7 @@ class ServerPin(Record):
         sha256: SHA-256 of its command or address.
         command: The command or address for people, without secrets.
         about: Its name, description and instructions.
-        place: A number that grows with each listing that has new servers; 0: from before there were such numbers.
+        place: A number that grows with each listing that has new servers; 0 for pins that are older than these numbers.
     """
 
     sha256: str
@@ -91,7 +91,7 @@ class Change:
         after, sha256: The present definition and its SHA-256; None and empty if it was removed.
         book: The file with its pin.
         pinned: SHA-256 of what was accepted when the two were compared; empty if nothing was.
-        later: Whether the server listed it in the middle of a run: its first listing is as accepted.
+        later: Whether the server listed the change in the middle of a run, although its first listing was accepted.
     """
 
     agent: str
@@ -373,7 +373,7 @@ class PinBook:
                     )
                 if _standing(pins[change.agent], change) not in (change.pinned, change.sha256):
                     raise TrustError(
-                        f"{escaped_line(change.id)}: something else was accepted since this was shown: look again"
+                        f"{escaped_line(change.id)}: another definition was accepted meanwhile: review it again"
                     )
                 pins[change.agent] = _accepted(pins[change.agent], change)
             self._write(pins)

@@ -254,7 +254,7 @@ class Policy(Grants):
         trust: Patterns of agents whose own claims about their tools (MCP's hints, capabilities) may relax checks.
         commands: Patterns of command lines that a catalog may start; any if missing.
         reviewers: Users and groups who may accept and reject in the explorer of a server.
-        shared_outcomes: Whether outcomes of calls are counted and used where users are told apart.
+        shared_outcomes: Whether outcomes of calls are counted and used if users are authenticated.
         groups: More rules by group.
         users: More rules by the user's id.
         callsheet_policy: Version of the format.

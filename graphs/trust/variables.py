@@ -29,8 +29,8 @@ class Given:
 
     Attributes:
         name: Its name.
-        value: Its value as written, if it may decide what runs; None for others, whose values may be secrets.
-        reads: The variables of the user's environment that it contains.
+        value: The value as written, if it may decide what runs; None for other variables, whose values may be secrets.
+        reads: The variables of the user's environment that the value contains.
     """
 
     name: str

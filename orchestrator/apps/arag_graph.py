@@ -60,8 +60,8 @@ class ReaderPrompts(BaseModel):
     """The prompts for the model of ``arag``.
 
     Attributes:
-        forced: The last request, when the budget is spent; ``{question}`` is replaced by the question.
-        tools: Name of a tool -> its description, in place of ours.
+        forced: The final request when the budget is spent; ``{question}`` is replaced by the question.
+        tools: The description of each tool by its name, in place of ours.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -96,7 +96,7 @@ def create_arag(
     are read once, and their sentences that fit best are the answer, at most 1,500 characters.
 
     Args:
-        documents: The folder, or a ``Library``; without it, the workflow says what to configure.
+        documents: The folder, or a ``Library``; without it, answers of the workflow say what to configure.
         model: Chat model, ``provider:model`` or an object.
         settings: Defaults for the ``context`` of a run.
         prompts: In place of ours, as ``ReaderPrompts.paper()``.

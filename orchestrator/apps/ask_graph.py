@@ -37,8 +37,8 @@ class AskOutput(TypedDict):
     """The output of the app.
 
     Attributes:
-        steps: One object per step: ``id``, ``text``, ``status``, ``tools`` (ids of those that were called), and
-            ``result`` or ``error``.
+        steps: One object per step: ``id``, ``text``, ``status``, ``tools`` (ids of the called tools), and ``result`` or
+            ``error``.
     """
 
     answer: str

@@ -55,12 +55,12 @@ class Attempt(BaseModel):
     """The attempt of a model at one request in one arm.
 
     Attributes:
-        offered: Ids of the tools that the model was shown.
+        offered: Ids of the tools that the model could see.
         calls: The calls that it made, in order.
         answer: Its last words.
         usage: What the attempt cost.
         steps: Texts of the planned steps; the request in an arm without a plan.
-        stopped: Why it was not done: a limit, or a question to the user.
+        stopped: The reason why the request was not done: a limit, or a question to the user.
         failure: The error of the model; such an attempt is not stored.
     """
 

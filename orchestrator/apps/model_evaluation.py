@@ -234,11 +234,11 @@ async def evaluate_arms(
         queries: What is attempted.
         model: Name of the chat model.
         folder: Where attempts are stored.
-        key: What else decides an attempt beside arm, model and request, as JSON values.
+        key: What else determines an attempt besides arm, model and request, as JSON values.
         concurrency: Maximum number of attempts at the same time.
         price: What tokens cost.
         max_cost: No attempt begins after new ones have cost this much.
-        progress: Called after each attempt with the numbers of those made and of all.
+        progress: Called after each attempt with the number of attempts made and the total.
 
     Raises:
         SettingsError: An attempt cannot be stored.

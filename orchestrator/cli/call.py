@@ -95,7 +95,7 @@ def _arguments(bound: BoundTool, given: Sequence[str]) -> dict[str, Any]:
     for one in given:
         name, sign, text = one.partition("=")
         if not sign:
-            raise click.UsageError(f"{one!r} is no argument: write name=value")
+            raise click.UsageError(f"{one!r} is not an argument: write name=value")
         if name not in known:
             names = ", ".join(known) or "none"
             raise click.UsageError(f"{bound.id} has no parameter {name!r}{near_names(name, known)}; it has: {names}")
@@ -129,5 +129,5 @@ def _unanswered(question: Mapping[str, Any]) -> dict[str, Any]:
     if status == "needs_approval":
         allow = shlex.join(["callsheet", "trust", "allow", asked["tool"]])
         cure = f"repeat this in a terminal, or allow the tool for good with `{allow}`"
-        why = f"{asked['tool']} was not called. {asked['why']} Nobody is here to be asked: {cure}"
+        why = f"{asked['tool']} was not called. {asked['why']} Nobody can be asked here: {cure}"
     return {"status": status, "output": "", "data": None, "error": why}

@@ -136,12 +136,21 @@ def _report(options: CatalogOptions, found: Selection | Discovery, show: Callabl
 @size_options(1000, 10000, "request")
 @methods_option("--method", "Method of the literature instead of ours")
 @decision_option
+@click.option("--query-model", metavar="PROVIDER:NAME", help="Chat model that rewrites the request before the search.")
 @click.option("--proposed", type=click.FloatRange(0, 1), help="Weight of unreviewed dependencies; 0: none is inferred.")
 @click.option(
     "--explain", is_flag=True, help="Explain the selection: ranks and scores by meaning and by words, and what was cut."
 )
 @common
-def retrieve(options: CatalogOptions, query: str, decision_model: str | None, *, explain: bool, **settings: Any) -> int:
+def retrieve(
+    options: CatalogOptions,
+    query: str,
+    decision_model: str | None,
+    query_model: str | None,
+    *,
+    explain: bool,
+    **settings: Any,
+) -> int:
     """Find agents and tools for QUERY.
 
     \b
@@ -155,6 +164,12 @@ def retrieve(options: CatalogOptions, query: str, decision_model: str | None, *,
         from callsheet.retrievers.selection.decision_models import judge_of
 
         more["judge"] = judge_of(chat_model(decision_model))
+    if query_model:
+        from callsheet.agents.models.chat_models import chat_model
+        from callsheet.retrievers.selection.query_transform import transform_query
+
+        query = transform_query(query, chat_model(query_model))
+        click.echo(f"searched for: {shown(query)}", err=True)
     given = {name: value for name, value in settings.items() if value is not None}
     found = options.selector(options.open(), **more)[0].select(query, equip=True, **given)
 
@@ -257,7 +272,7 @@ def forget(patterns: tuple[str, ...], *, as_json: bool) -> int:
     return 0 if tools or edges or not patterns else 1
 
 
-@click.command(short_help="Show what an agent or a tool is linked to.")
+@click.command(short_help="Show the links of an agent or a tool in the knowledge graph.")
 @click.argument("node")
 @click.option("--to", "end", metavar="NODE", help="Show the shortest path from NODE to this node instead.")
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid chart; around an agent, with the edges of its tools.")

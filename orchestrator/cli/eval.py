@@ -53,8 +53,12 @@ _POSITIVE = click.FloatRange(0, min_open=True)
     help="With --model: all (the model gets all tools), k10 (the best 10 tools), none, auto (the supervisor in this "
     "planning mode).  [default: k10,none,auto]",
 )
-@click.option("--sample", type=click.IntRange(1), help="With --model: only this many queries, always the same.")
-@click.option("--concurrency", default=1, type=click.IntRange(1, 64), help="With --model: attempts at the same time.")
+@click.option(
+    "--sample",
+    type=click.IntRange(1),
+    help="With --model: number of queries to attempt; the sample is always the same.",
+)
+@click.option("--concurrency", default=1, type=click.IntRange(1, 64), help="With --model: number of parallel attempts.")
 @click.option("--prices", type=FILE, help="With --model: JSON file of the prices of models.")
 @click.option("--max-cost", type=_POSITIVE, help="With --model: start no further attempt after this cost.")
 @common

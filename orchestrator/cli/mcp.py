@@ -53,7 +53,9 @@ if TYPE_CHECKING:
 @click.option("--port", default=8766, type=click.IntRange(0, 65535), help="Port, with --http; 0 selects a free one.")
 @click.option("--url", metavar="URL", help="Public address of the gateway, for --issuer.")
 @click.option(
-    "--tokens", type=FILE, help="Who may use it over HTTP: a JSON file of token hashes with users and groups."
+    "--tokens",
+    type=FILE,
+    help="JSON file with the hashes of tokens, users and groups that may use the gateway over HTTP.",
 )
 @click.option("--issuer", metavar="URL", help="Authorization server whose tokens are accepted over HTTP.")
 @approval_option

@@ -440,6 +440,8 @@ def _reasons(selection: Selection) -> list[str]:
         reasons.append(f"judged: {selection.decision.summary}")
     if trace.policy:
         reasons.append(trace.policy)
+    for agent, terms in trace.contributions.items():
+        reasons.append(f"agent {agent}: {' + '.join(map(str, terms))}")
     # The first unit is the request as a whole.
     reasons += [f"{unit.kind}: {unit.text}" for unit in trace.units[1:]]
     reasons += [f"cut: {cut.id} ({cut.score:.2f}): {cut.reason}" for cut in trace.cut[:_MOST_CUTS]]

@@ -50,7 +50,7 @@ _RDF = frozenset({".ttl", ".jsonld", ".nt"})
     default=str(Severity.ERROR),
     help="Exit with status 1 if there is a finding at this severity or above.",
 )
-@click.option("--ignore", "ignored", multiple=True, metavar="RULE", help="LintRule to ignore; repeatable.")
+@click.option("--ignore", "ignored", multiple=True, metavar="RULE", help="Rule to ignore; repeatable.")
 @taxonomy_option
 @click.option("--rdf", is_flag=True, help="Check the RDF form too, with SHACL and SPARQL (extra rdf).")
 @click.option("--all", "everything", is_flag=True, help="Show every finding, not only the first of each rule.")
@@ -197,7 +197,7 @@ def _accepted(change: Change, *, yes: bool, quiet: bool) -> bool:
     return click.confirm("Accept it?", err=True) if has_terminal() and not yes else yes
 
 
-@click.group(short_help="List and change what is not asked about; settle calls.", invoke_without_command=True)
+@click.group(short_help="List and change permanent permissions; settle open calls.", invoke_without_command=True)
 @catalog_options
 @click.pass_context
 def trust(context: click.Context, options: CatalogOptions) -> int:
@@ -255,12 +255,12 @@ def _nameable(loaded: Loaded) -> dict[str, Tool]:
 
 _ids_options = together(
     click.argument("ids", nargs=-1, required=True, metavar="AGENT|AGENT/TOOL..."),
-    click.option("--user", metavar="ID", help="A user of a server, by the id of the authentication."),
+    click.option("--user", metavar="ID", help="Id of a user, as the authentication of a server has it."),
     catalog_options,
 )
 
 
-@trust.command(short_help="Allow tools for good, or believe a server.")
+@trust.command(short_help="Allow tools permanently, or trust the hints of a server.")
 @_ids_options
 def allow(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> int:
     """Allow AGENT/TOOL for good, so that its calls are not asked about; or believe what AGENT says of its tools.
@@ -304,7 +304,7 @@ def _confirm_allowed(ids: Sequence[str], tools: Sequence[Tool]) -> None:
     click.confirm(f"Call {', '.join(map(escaped_line, ids))} without asking from now on?", abort=True, err=True)
 
 
-@trust.command(short_help="Ask again about tools, or about those of a server.")
+@trust.command(short_help="Revoke permissions of tools, or the trust in a server.")
 @_ids_options
 def revoke(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> int:
     """Revoke what was allowed, for everybody or for one --user; running programs ask again at once.
@@ -325,7 +325,7 @@ def revoke(options: CatalogOptions, ids: tuple[str, ...], user: str | None) -> i
     return _report_trust(options, loaded, 0 if done else 1)
 
 
-@trust.command(short_help="Say what became of an open call.")
+@trust.command(short_help="Record whether an open call took effect.")
 @click.argument("call_id", metavar="ID")
 @click.argument("verdict", type=click.Choice(get_args(Verdict)))
 @catalog_options

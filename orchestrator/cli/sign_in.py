@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _of_server = together(
     click.argument("server"),
-    click.option("--user", default="", metavar="NAME", help="User of your server, by its id."),
+    click.option("--user", default="", metavar="NAME", help="Id of the user of your server who gets the tokens."),
     catalog_option,
     json_option,
 )
@@ -33,7 +33,9 @@ _of_server = together(
 @click.option(
     "--client-id", metavar="ID", help="Client that you have registered; its secret is in CALLSHEET_CLIENT_SECRET."
 )
-@click.option("--scope", default="", metavar="WORDS", help="Scopes to ask for.  [default: those that it requires]")
+@click.option(
+    "--scope", default="", metavar="WORDS", help="Scopes to ask for.  [default: those that the server requires]"
+)
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="Port of the loopback address.  [default: any]")
 @_of_server
 def sign_in(

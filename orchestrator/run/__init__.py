@@ -1,1 +1,1 @@
-"""What belongs to one run: settings, the user, stored preferences, threads and metrics."""
+"""Holds what belongs to one run: settings, the user, stored preferences, threads and metrics."""

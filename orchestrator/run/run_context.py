@@ -153,9 +153,9 @@ class RunConfiguration:
     """Settings, models and prompts of a supervisor; users and runs can override them.
 
     Attributes:
-        models: Chat models given as objects, by role, and under "decision" any decision model.
-        preferences: Those of the user of the current run.
-        reviews: What the program says of tools by ``interrupt_on``.
+        models: Chat models given as objects, by role; "decision" may be any decision model.
+        preferences: The preferences of the user of the current run.
+        reviews: The decisions that the program allows for each tool, from ``interrupt_on``.
     """
 
     defaults: Settings

@@ -163,7 +163,7 @@ async def _check(saver: AsyncSqliteSaver, thread: str) -> None:
     async with saver.conn.execute("PRAGMA quick_check(1)") as found:
         row = await found.fetchone()
     if row is None or row[0] != "ok":
-        raise ValueError(row[0] if row else "nothing is in it")
+        raise ValueError(row[0] if row else "the thread is empty")
     await saver.aget_tuple({"configurable": {"thread_id": thread, "checkpoint_ns": ""}})
 
 

@@ -58,7 +58,9 @@ def check_key(request: Request, key: str = "") -> None:
     """
     given = request.headers.get(HEADER)
     if key and (given is None or not secrets.compare_digest(given.encode(), key.encode())):
-        raise ForbiddenError("this request has not the key: open the whole address that callsheet explore printed")
+        raise ForbiddenError(
+            "this request does not have the key: open the whole address that callsheet explore printed"
+        )
     if given is None and request.method not in ("GET", "HEAD"):
         raise ForbiddenError(f"this request has no key: send the header {HEADER}")
 

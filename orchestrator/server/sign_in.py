@@ -83,7 +83,7 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
     if known is None or not registry.permitted([tool.id for tool in known.tools], user):
         raise UnknownNameError(f"there is no agent {agent!r} that you may call")
     if not isinstance(config, ServerConfig) or not config.url:
-        raise SettingsError(f"agent {agent!r} asks for no sign-in of a user")
+        raise SettingsError(f"agent {agent!r} does not require users to sign in")
     address = server_address()
     full = config.expanded(os.environ)
     server = full.url or ""

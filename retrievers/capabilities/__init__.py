@@ -1,4 +1,4 @@
-"""Capabilities of tools and requests, and discovery of tools by capabilities."""
+"""Finds the capabilities of tools and requests, and discovers tools by capabilities."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""A-RAG over a folder of documents: the index, three interfaces to it, and the passages that fit best."""
+"""A-RAG over a folder of documents: the index, and three interfaces to it."""
 
 import lazy_loader
 

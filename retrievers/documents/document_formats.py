@@ -92,7 +92,7 @@ class DocumentFormat(NamedTuple):
         suffixes: The ends of the names of its files, in lower case.
         read: Returns the text of the file at a path, in parts.
         is_text: Whether the file itself is readable text, so that its beginning needs no reader.
-        is_core: Whether it is read without the extra ``documents``.
+        is_core: Whether documents of this kind are read without the extra ``documents``.
     """
 
     name: str
@@ -166,7 +166,7 @@ def _documents(loader: str, path: str, largest: int) -> Iterable[Document]:
         with ZipFile(path) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
     if size > largest:
-        raise FormatError(f"{size:,} bytes to be read at once, {largest:,} are allowed: split it")
+        raise FormatError(f"it has {size:,} bytes, and at most {largest:,} can be read: split it")
     (read,) = (each.read for each in FORMATS if each.name == loader)
     return read(path)
 

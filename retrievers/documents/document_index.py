@@ -73,7 +73,7 @@ class DocumentIndex(TextStore):
     only new content. Until it is done, and also if it is killed, searches see the state of the last complete ``sync``.
 
     Args:
-        folder: The documents; folders in it count too.
+        folder: The folder of the documents, including its subfolders.
         embeddings: An embedder, ``minilm``, or ``provider:model``.
         index: A folder for texts and vectors, or ``:memory:``; by default, and for an address, the user's cache.
 
@@ -116,8 +116,8 @@ class DocumentIndex(TextStore):
 
         Args:
             progress: Called while it reads and embeds.
-            exact: Embeds all sentences, however many they are; otherwise only if those without a vector have at most
-                400,000 characters, and else a digest of each chunk.
+            exact: Embeds all sentences. Otherwise, a digest of each chunk is embedded if the sentences without a vector
+                have more than 400,000 characters.
         """
         report = progress or _report_nothing
         with exclusive(self._lock):
@@ -199,7 +199,7 @@ def _passages(document: Found) -> Iterator[Passage]:
     cleaned = (Block(clean(block.text.replace("\0", " ")), block.page) for block in blocks)
     yield from passages_of(cleaned, tokens=CHUNK_TOKENS)
     if digest_of(document.path) != document.digest:
-        raise _ChangedError("changed while it was read, so its new text is not in: index again")
+        raise _ChangedError("changed while it was read, so its new text is not indexed: index again")
 
 
 @dataclass(slots=True)

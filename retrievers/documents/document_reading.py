@@ -79,7 +79,7 @@ def documents_in(folder: Path) -> FolderListing:
             problems.append(Problem(escaped_line(name), "link", "is a link that leads to itself"))
     if others:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
-        message = f"not read: {counts}; kinds that are: {' '.join(sorted(LOADERS))}"
+        message = f"not read: {counts}; these kinds are read: {' '.join(sorted(LOADERS))}"
         problems.append(Problem("(other files)", "kind", message))
     return FolderListing(tuple(documents.values()), tuple(problems))
 

@@ -84,7 +84,7 @@ class Reading:
 
     @property
     def read(self) -> dict[str, str]:
-        """Returns the update for the context tracker: the id and digest of every chunk whose text was read."""
+        """Returns the update for the context tracker: the id and digest of every chunk of the reading with a text."""
         return {part.chunk: part.digest for part in self.parts if part.text}
 
     @property
@@ -175,7 +175,7 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sni
         SettingsError: The query is empty, or ``top_k`` is not 1 to 20.
     """
     if not isinstance(query, str) or not query.strip():
-        raise SettingsError("semantic_search needs a query: say in a few words what is looked for")
+        raise SettingsError("semantic_search needs a query: say in a few words what you search for")
     _check(top_k)
     similar = index.similar(query)
     least = np.sort(similar.sentences)[-3 * top_k :][:1]

@@ -42,8 +42,8 @@ class Similar:
         starts: ``(chunks + 1,)`` where the sentences of each chunk begin among all.
         places: ``(sentences,)`` place of each sentence in its chunk.
         scores: ``(chunks,)`` cosine of the best sentence of each (Eq. 3).
-        sentences: ``(sentences,)`` cosine of every sentence, chunk by chunk. Those of chunks that were not compared
-            have what their digest has, and at most what the least of the compared chunks has.
+        sentences: ``(sentences,)`` cosine of every sentence, chunk by chunk. The sentences of a chunk that was not
+            compared have the score of its digest, at most the lowest score of the compared chunks.
         compared: Number of chunks whose sentences were compared: all of them, or those that were preselected.
     """
 

@@ -1,1 +1,1 @@
-"""Evaluation of a retriever on labelled queries: queries, metrics and error analysis."""
+"""Evaluates a retriever on labelled queries: queries, metrics and error analysis."""

@@ -35,7 +35,8 @@ class LabelledQuery:
         id: Its id; by default, the number of its line.
         agents, tools, skills: One tuple of alternatives per relevant one, by id.
         agents_from_tools: Whether the agents are the owners of the tools, because the line has no agents.
-        arguments: Tool id -> arguments that a right call has; others are free. For ``callsheet eval --model``.
+        arguments: Tool id -> arguments that a correct call has; other arguments are free. For ``callsheet eval
+            --model``.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""The index of agents and tools: vectors and words.
+"""The index of agents and tools, by vectors and by words.
 
-`node_texts` has the protocol that users can implement. Only this room uses Chroma.
+``node_texts`` has the protocol that users can implement. Only this package uses Chroma.
 """

@@ -72,8 +72,8 @@ class VectorIndex(Protocol):
         ...
 
 
-Texts = Literal["full", "plain"]
-RECIPES: Mapping[Texts, str] = {"full": "r3", "plain": "p1"}
+Texts = Literal["full", "plain", "concatenated"]
+RECIPES: Mapping[Texts, str] = {"full": "r3", "plain": "p1", "concatenated": "c1"}
 """The version of the texts of the nodes; the name of an index contains it."""
 _MAX_PARAMETERS = 12
 _MAX_OUTPUTS = 6
@@ -97,13 +97,16 @@ def nodes_of(catalog: Catalog, texts: Texts = "full") -> tuple[Node, ...]:
     Measurements determined the ``full`` texts: of a tool, its agent, split name, first sentence and parameters with
     their allowed values; of an agent, its name and its tools' names. The name alone and the whole description have
     weights of .2 each. Search by words uses all texts. A skill is represented as a tool is. ``plain`` texts are those
-    of the papers, name and description, without skills.
+    of the papers, name and description, and ``concatenated`` ones those of ScaleMCP (``concatenated_text``), both
+    without skills.
     """
     agents = catalog.by_id
     nodes = list[Node]()
-    if texts == "plain":
-        nodes += [_plain_node(agent, "agent", agent.id) for agent in catalog.agents]
-        return (*nodes, *(_plain_node(tool, "tool", tool.agent) for tool in catalog.tools.values()))
+    if texts != "full":
+        text_of = plain_text if texts == "plain" else concatenated_text
+        nodes += [_published_node(agent, "agent", agent.id, text_of(agent)) for agent in catalog.agents]
+        nodes += [_published_node(tool, "tool", tool.agent, text_of(tool)) for tool in catalog.tools.values()]
+        return tuple(nodes)
     for agent in catalog.agents:
         name = shown(agent.name or agent.id)
         views = _views(agent.description if agent.tools else "", _subject(name), f"{name}: ", sentence="")
@@ -122,8 +125,21 @@ def plain_text(node: Agent | Tool) -> str:
     return f"{node.name or node.id}: {shown(node.description)}"
 
 
-def _plain_node(node: Agent | Tool, kind: Kind, owner: str) -> Node:
-    text = plain_text(node)
+def concatenated_text(node: Agent | Tool) -> str:
+    """Returns a tool with its parameters, or an agent with its tools, as one text; the embedder cuts it.
+
+    Source: ScaleMCP (arXiv 2505.06416), its concatenated documents, without the questions that a language model
+    writes for each tool.
+    """
+    parts = [plain_text(node)]
+    if isinstance(node, Tool):
+        parts += [f"{parameter.name}: {parameter.description}" for parameter in node.parameters]
+    else:
+        parts += map(plain_text, node.tools)
+    return " ".join(parts)
+
+
+def _published_node(node: Agent | Tool, kind: Kind, owner: str, text: str) -> Node:
     return Node(node.id, kind, owner, text, split_name(text))
 
 

@@ -25,7 +25,7 @@ IN_MEMORY = ":memory:"
 PAGE = 256
 MOST_AT_ONCE = 5_461  # rows that Chroma takes or gives at once
 HNSW: Any = {"space": "ip", "ef_search": 400}
-"""Inner products, because a node's vector is a weighted mean of unit vectors, so that its length counts."""
+"""The settings of an HNSW index; it compares inner products because vectors of nodes are not of unit length."""
 _GROUP = 64
 _LOCK_SECONDS = 600.0
 _CURE = "it can be made again: delete the folder, or choose another with index= or CALLSHEET_INDEX"

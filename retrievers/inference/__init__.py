@@ -1,4 +1,4 @@
-"""Infers dependencies from names, schemas and descriptions."""
+"""Infers dependencies between tools from names, schemas and descriptions."""
 
 from callsheet.retrievers.inference.dependency_proposals import infer_dependencies, with_inferred
 

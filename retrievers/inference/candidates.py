@@ -43,9 +43,9 @@ class ArgumentValue:
 
     Attributes:
         tool: Row of the tool.
-        own: The stems of its own name.
-        words: The stems that name it, with weights; see ``value_words``.
-        text: The stems of its name and description.
+        own: The stems of the value's own name.
+        words: The stems that describe the value, with weights; see ``value_words``.
+        text: The stems of the value's name and description.
     """
 
     tool: int
@@ -77,7 +77,7 @@ class Ends:
         values: What they return, by tool.
         required: For each tool, how often it requires an input with these words.
         takes: For each tool, the words of all its inputs.
-        trusted: Ids of the agents on whose tools those of other systems may depend; None: all.
+        trusted: Ids of agents on which tools of other systems may depend; None: all agents.
     """
 
     tools: Sequence[Tool]

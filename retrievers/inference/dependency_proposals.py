@@ -60,7 +60,7 @@ def infer_dependencies(
         catalog: The tools.
         least: Minimum confidence, above 0 and below 1; observations are proposed with any confidence.
         seen: How often an argument came from another tool's result; see ``ObservationLog``.
-        trusted: Ids of the agents on whose tools those of other systems may depend; None: all agents.
+        trusted: Ids of agents on which tools of other systems may depend; None: all agents.
         model: Other weights than those of the package.
 
     Returns:

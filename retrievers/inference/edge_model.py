@@ -40,10 +40,10 @@ class EdgeModel:
     from 0 to 6, the gap is that to the best score, and rivals is log(1 + the candidates within 1 of the best).
 
     Attributes:
-        weights: Of ``NEED`` and ``PAIR``.
-        words: Of words that are in several training sets.
+        weights: The weights of ``NEED`` and ``PAIR``.
+        words: The weights of words that are in several training sets.
         catalogs: Number of APIs that ``counts`` come from.
-        counts: Word -> number of APIs with it in a field's name; of rare words none.
+        counts: Word -> number of APIs that have it in the name of a field; rare words are left out.
     """
 
     weights: Mapping[str, float]

@@ -17,6 +17,33 @@ class RankedNode:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class RankContribution:
+    """One term ``weight / (k + rank)`` of an agent's score.
+
+    Attributes:
+        node: The agent or the tool that brought the agent.
+        rank: r, the rank of the node, from 1.
+        weight: alpha of its type.
+    """
+
+    node: str
+    rank: int
+    weight: float
+    k: int
+
+    def __str__(self) -> str:
+        """Returns the arithmetic for people, as ``1.5 / (60 + 4) by weather``."""
+        return f"{self.weight:g} / ({self.k} + {self.rank}) by {self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class RankedAgent(RankedNode):
+    """An agent in a ranking, with the terms of its score."""
+
+    contributions: tuple[RankContribution, ...] = ()
+
+
 def weighted_rrf(merged: Sequence[str], weight: Callable[[str], float], *, k: int = RRF_K) -> list[RankedNode]:
     """Ranks one merged list of agents and tools by reciprocal rank fusion with a weight for each type.
 

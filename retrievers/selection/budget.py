@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from callsheet.graphs import Catalog, Tool, shown, shown_schema
@@ -45,15 +44,11 @@ class SchemaTokens:
 
 @dataclass(slots=True)
 class Budget:
-    """The tools selected so far, each with the agent that it is selected for, and those that did not fit, by id.
-
-    Of the ``bounded`` tools (as in ``Copies``), those of one agent get a fifth of the places.
-    """
+    """The tools selected so far, each with the agent that it is selected for, and those that did not fit, by id."""
 
     tools: int
     schema_tokens: int | None
     count: SchemaTokens
-    bounded: Mapping[str, str] = field(default_factory=dict)
     taken: dict[str, tuple[str, PickedTool]] = field(default_factory=dict)
     cut: dict[str, Cut] = field(default_factory=dict)
 
@@ -89,9 +84,6 @@ class Budget:
             few = room and len(new) > 1
             return f"only {room} left, with its requirements {len(new)}" if few else "the budget is spent"
         together = [*self.taken, *(tool.id for tool in new)]
-        repeated = Counter(self.bounded[tool] for tool in together if tool in self.bounded)
-        if any(count > max(1, self.tools // 5) for count in repeated.values()):
-            return "its agent has tools like those of many others, and gets a fifth of the places"
         if self.schema_tokens is None:
             return ""
         cost = self.count.count(together)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import PurePath
 
 import numpy as np
@@ -20,12 +19,14 @@ ALIKE = 0.75
 """Least cosine of tools that are nearly identical, and of tools that are alike."""
 BROAD = 5
 LARGELY = 0.4
-"""What an agent imitates: so many other agents, with this share of its tools."""
+"""What a system imitates: so many others, with this share of its tools."""
 _MOST = 10_000
 _BLOCK = 512
-_SYSTEMS = 20
-Pair = tuple[int, int, float]
-"""Row of a tool, number of another system, and the best cosine with a tool of it; at most 20 systems a tool."""
+_NONE = -2.0
+"""Below every cosine: there is no such pair."""
+Rows = NDArray[np.intp]
+Words = tuple[str, str]
+"""Those of the name and the description of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,108 +34,69 @@ class Copies:
     """The tools of a catalog that repeat others.
 
     Attributes:
-        originals: Id of a tool -> id of the one that it repeats, of a system that was there before: it is nearly
-            identical, or its agent imitates and it is alike.
-        last: Ids of the tools of agents that imitate.
-        bounded: Id of a tool -> its agent, of which only a few tools are selected: the tools of an agent that imitates,
-            and those of any agent that is like five others, as far as they are alike.
+        originals: Id of a tool -> id of the one of another system that it stands behind.
+        imitators: Ids of the agents that imitate.
     """
 
     originals: Mapping[str, str] = field(default_factory=dict)
-    last: frozenset[str] = frozenset()
-    bounded: Mapping[str, str] = field(default_factory=dict)
+    imitators: frozenset[str] = frozenset()
 
 
-def copies_in(loaded: Loaded, vectors: Vectors | None) -> Copies:
-    """Returns the copies in a catalog, except those of trusted agents.
+def find_copies(loaded: Loaded, vectors: Vectors | None) -> Copies:
+    """Returns the tools that nearly repeat one that was pinned earlier, except those of trusted agents.
 
-    Tools are alike by their vectors, or if one needs no argument and is named after a required argument of the other.
-    A system is an API that is split into agents, or agents of one program, as for two accounts. The system that was
-    pinned first was there first. Of those that were pinned together or not at all, those that imitate come last, and
-    the others are in the order of the catalog. What came later makes nobody an imitator.
+    A system is an API that is split into agents, or agents of one program, as for two accounts. It *imitates* if two
+    fifths of its tools are like those of five other systems, none of them pinned later. All its tools stand behind the
+    nearest tools of others; the tools of any other system only behind those that are nearly identical. Of systems that
+    were pinned together or not at all, those that imitate come last, and the others are in the order of the catalog.
 
-    ``vectors`` has one row per tool in the order of the catalog, ``(n, d)``. Without them, and for more than 10,000
-    tools, only those with the same words in name and description are alike.
+    ``vectors`` has one row per tool in the order of the catalog, ``(n, d)``. Without them, only tools with the same
+    words in name and description are alike. Of more than 10,000 tools, each stands behind the first one with its words.
     """
     tools = list(loaded.catalog.tools.values())
-    if vectors is not None:
-        vectors = _unit(vectors) if len(tools) <= _MOST else None
     number = _system_numbers(loaded)
     of = np.array([number[tool.agent] for tool in tools], np.intp)
-    trusted = {number[agent] for agent in loaded.trusted}
-    place = _places(loaded, number)
-    pairs = [*_equal(tools, of), *_named_after(tools, of)]
+    pinned = np.zeros(len({*number.values()}), np.intp)
+    for agent in number.keys() & loaded.places.keys():
+        pinned[number[agent]] = loaded.places[agent]
+    trusted = np.isin(of, [number[agent] for agent in number.keys() & loaded.trusted])
+    words = [(split_name(tool.name), " ".join(shown(tool.description).casefold().split())) for tool in tools]
+    if len(tools) > _MOST:
+        first = _first_of_same_words(words, of, pinned)
+        return Copies({tools[row].id: tools[first[row]].id for row in first.keys() - np.flatnonzero(trusted).tolist()})
     if vectors is not None:
-        pairs += _alike(vectors, of)
-    broad = _broad_systems(pairs, of, place, trusted)
-    sizes = np.bincount(of, minlength=len(place))
-    imitating = {own for own, rows in broad.items() if len(rows) >= LARGELY * sizes[own]}
-    order = [(when, own in imitating, own) for own, when in place.items()]
-    best = _best_pairs(pairs, of, order, trusted, imitating)
+        vectors = np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9), np.float32)
+    cosines = _best_cosines(words, vectors, of, len(pinned))
+
+    alike = (cosines >= ALIKE) | _named_after_arguments(tools, of, len(pinned))
+    alike &= pinned <= pinned[of][:, None]
+    sizes = np.bincount(of, minlength=len(pinned))
+    largely = np.bincount(of, alike.any(axis=1), len(pinned)) >= np.maximum(LARGELY * sizes, 1)
+    largely[of[trusted]] = False
+    imitates = np.zeros(len(pinned), bool)
+    for own in np.flatnonzero(largely):
+        imitates[own] = _number_of_models(alike[of == own]) >= BROAD
+
+    order = np.lexsort((imitates, pinned)).argsort()
+    cosines[order >= order[of][:, None]] = _NONE
+    best = cosines.max(axis=1, initial=_NONE)
+    behind = (best >= NEAR) | ((best > _NONE) & imitates[of])
     originals: dict[str, str] = {}
-    for row, other, _ in best:
-        nearest = _nearest(row, np.flatnonzero(of == other), tools, vectors)
-        originals[tools[row].id] = tools[nearest].id
-    bounded: dict[str, str] = {}
-    last: set[str] = set()
-    for row, tool in enumerate(tools):
-        own = int(of[row])
-        if own in imitating:
-            last.add(tool.id)
-        if own in imitating or row in broad.get(own, ()):
-            bounded[tool.id] = tool.agent
-    return Copies(originals, frozenset(last), bounded)
-
-
-def _broad_systems(
-    pairs: Iterable[Pair], of: NDArray[np.intp], place: Mapping[int, int], trusted: Collection[int]
-) -> dict[int, set[int]]:
-    """Returns the systems that are like so many others, each with the rows of its tools that are like one of theirs."""
-    like: defaultdict[int, defaultdict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for row, other, _ in pairs:
-        own = int(of[row])
-        # What came later makes nobody an imitator.
-        if own not in trusted and place[other] <= place[own]:
-            like[own][other].add(row)
-    return {own: set[int]().union(*there.values()) for own, there in like.items() if _breadth(there) >= BROAD}
-
-
-def _best_pairs(
-    pairs: Iterable[Pair],
-    of: NDArray[np.intp],
-    order: Sequence[tuple[int, bool, int]],
-    trusted: Collection[int],
-    imitating: Collection[int],
-) -> Iterable[Pair]:
-    """Returns the pair of the highest cosine for each tool that repeats one of a system that was there first."""
-    best: dict[int, Pair] = {}
-    for row, other, cosine in pairs:
-        own = int(of[row])
-        if own in trusted or order[other] >= order[own]:
-            continue
-        is_copy = cosine >= NEAR or own in imitating
-        if is_copy and (row not in best or cosine > best[row][2]):
-            best[row] = (row, other, cosine)
-    return best.values()
+    for row in np.flatnonzero(behind & ~trusted).tolist():
+        rows = np.flatnonzero(of == cosines[row].argmax())
+        originals[tools[row].id] = tools[_nearest(row, rows, words, vectors)].id
+    return Copies(originals, frozenset(agent for agent, own in number.items() if imitates[own]))
 
 
 def _system_numbers(loaded: Loaded) -> dict[str, int]:
-    """Returns the number of the system of each agent; agents of one system have the same."""
+    """Returns the number of the system of each agent with tools; agents of one system have the same."""
     numbers: dict[str, int] = {}
     of_agents: dict[str, int] = {}
     for agent in loaded.catalog.agents:
-        system = _system_of(agent, loaded.connections.get(agent.id))
-        of_agents[agent.id] = numbers.setdefault(system, len(numbers))
+        if agent.tools:
+            system = _system_of(agent, loaded.connections.get(agent.id))
+            of_agents[agent.id] = numbers.setdefault(system, len(numbers))
     return of_agents
-
-
-def _places(loaded: Loaded, number: Mapping[str, int]) -> dict[int, int]:
-    """Returns when each system was first pinned, by its number; 0 for one that was not."""
-    places = dict.fromkeys(number.values(), 0)
-    for agent, when in loaded.places.items():
-        if agent in number:
-            places[number[agent]] = when
-    return places
 
 
 def _system_of(agent: Agent, connection: object) -> str:
@@ -146,74 +108,71 @@ def _system_of(agent: Agent, connection: object) -> str:
     return repr((connection.command, *connection.args[:first], *rest, connection.url, connection.openapi))
 
 
-def _breadth(there: Mapping[int, set[int]]) -> int:
-    """Returns how many other systems it takes to have everything that is like one of theirs, found greedily."""
-    left = set[int]().union(*there.values())
-    count = 0
-    while left:
-        left -= max(there.values(), key=lambda rows: len(rows & left))
-        count += 1
-    return count
+def _best_cosines(words: Sequence[Words], vectors: Vectors | None, of: Rows, systems: int) -> Vectors:
+    """Returns the best cosine of each tool with the tools of each other system, ``(n, systems)``.
 
-
-def _alike(vectors: Vectors, of: NDArray[np.intp]) -> Iterator[Pair]:
-    """Yields each tool with each other system that has a tool like it."""
-    order = np.argsort(of, kind="stable")
-    systems, starts = np.unique(of[order], return_index=True)
-    columns = vectors[order].T
-    for start in range(0, len(of), _BLOCK):
-        cosines = np.maximum.reduceat(vectors[start : start + _BLOCK] @ columns, starts, axis=1)
-        for row, own in enumerate(of[start : start + _BLOCK].tolist()):
-            there = np.flatnonzero((cosines[row] >= ALIKE) & (systems != own))
-            for column in there[np.argsort(-cosines[row, there], kind="stable")[:_SYSTEMS]].tolist():
-                yield start + row, int(systems[column]), float(cosines[row, column])
-
-
-def _equal(tools: Sequence[Tool], of: NDArray[np.intp]) -> Iterator[Pair]:
-    """Yields each tool with each other system that has a tool of the same words."""
-    holders: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    for row, tool in enumerate(tools):
-        holders[_words_of(tool)].append(row)
-    for rows in holders.values():
-        systems = dict.fromkeys(of[rows].tolist())
-        for row in rows if len(systems) > 1 else ():
-            yield from _pairs(row, systems, of, 1.0)
-
-
-def _named_after(tools: Sequence[Tool], of: NDArray[np.intp]) -> Iterator[Pair]:
-    """Yields each tool without required arguments with each other system that has a required argument of its name.
-
-    The name may have one word more, as in ``get_path``.
+    That of tools with the same words is 1, of all others without vectors -1.
     """
-    needing: defaultdict[frozenset[str], dict[int, None]] = defaultdict(dict)
-    for tool, system in zip(tools, of.tolist(), strict=True):
+    best = np.full((len(words), systems), -1, np.float32)
+    if vectors is not None:
+        order = np.argsort(of, kind="stable")
+        starts = np.searchsorted(of[order], np.arange(systems))
+        columns = vectors[order].T
+        # In blocks, because all cosines of 10,000 tools are 400 MB.
+        for start in range(0, len(words), _BLOCK):
+            cosines = vectors[start : start + _BLOCK] @ columns
+            best[start : start + _BLOCK] = np.maximum.reduceat(cosines, starts, axis=1)
+    rows_of: defaultdict[Words, list[int]] = defaultdict(list)
+    for row, its in enumerate(words):
+        rows_of[its].append(row)
+    for rows in rows_of.values():
+        if len(rows) > 1:
+            best[np.array(rows)[:, None], of[rows]] = 1
+    best[np.arange(len(words)), of] = _NONE
+    return best
+
+
+def _named_after_arguments(tools: Sequence[Tool], of: Rows, systems: int) -> NDArray[np.bool_]:
+    """Returns which tools are sources of required arguments of other systems, ``(n, systems)``: nothing but such.
+
+    A source needs no argument and has the name of one, or one word more, as in ``get_path``.
+    """
+    needing: defaultdict[frozenset[str], set[int]] = defaultdict(set)
+    for tool, own in zip(tools, of.tolist(), strict=True):
         for parameter in tool.parameters:
             if parameter.required:
-                needing[frozenset(split_name(parameter.name).split())][system] = None
+                needing[frozenset(split_name(parameter.name).split())].add(own)
+    are_sources = np.zeros((len(tools), systems), bool)
     for row, tool in enumerate(tools):
         if not any(parameter.required for parameter in tool.parameters):
             words = frozenset(split_name(tool.name).split())
-            systems = {s: None for name in (words, *(words - {word} for word in words)) for s in needing.get(name, ())}
-            yield from _pairs(row, systems, of, ALIKE)
+            for name in (words, *(words - {word} for word in words)):
+                are_sources[row, list(needing.get(name, ()))] = True
+    are_sources[np.arange(len(tools)), of] = False
+    return are_sources
 
 
-def _pairs(row: int, systems: Iterable[int], of: NDArray[np.intp], cosine: float) -> Iterator[Pair]:
-    others = (system for system in systems if system != of[row])
-    return ((row, system, cosine) for system in islice(others, _SYSTEMS))
+def _number_of_models(alike: NDArray[np.bool_]) -> int:
+    """Returns about how many systems it takes to have all that these tools are like, ``(tools, systems)``."""
+    by_size = alike[alike.any(axis=1)][:, np.argsort(-alike.sum(axis=0), kind="stable")]
+    return len(np.unique(by_size.argmax(axis=1)))
 
 
-def _words_of(tool: Tool) -> tuple[str, str]:
-    return split_name(tool.name), " ".join(shown(tool.description).casefold().split())
+def _first_of_same_words(words: Sequence[Words], of: Rows, pinned: Rows) -> dict[int, int]:
+    """Returns the rows of the tools that have the words of one of another system, each with the first of them."""
+    first: dict[Words, int] = {}
+    originals: dict[int, int] = {}
+    for row in np.lexsort((of, pinned[of])).tolist():
+        original = first.setdefault(words[row], row)
+        if of[original] != of[row]:
+            originals[row] = original
+    return originals
 
 
-def _nearest(row: int, rows: NDArray[np.intp], tools: Sequence[Tool], vectors: Vectors | None) -> int:
-    """Of these rows, that of the tool that is most like the one of a row."""
-    if vectors is None:
-        same = (other for other in rows.tolist() if _words_of(tools[other]) == _words_of(tools[row]))
-        return next(same, int(rows[0]))
-    return int(rows[np.argmax(vectors[rows] @ vectors[row])])
-
-
-def _unit(vectors: Vectors) -> Vectors:
-    lengths = np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
-    return np.asarray(vectors / lengths, np.float32)
+def _nearest(row: int, rows: Rows, words: Sequence[Words], vectors: Vectors | None) -> int:
+    """Returns which of these rows has the same words, or is the nearest; the first, if that is not known."""
+    own: list[int] = rows.tolist()
+    for other in own:
+        if words[other] == words[row]:
+            return other
+    return own[0] if vectors is None else own[int(np.argmax(vectors[rows] @ vectors[row]))]

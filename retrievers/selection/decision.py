@@ -41,8 +41,8 @@ class Judgement:
 
     Attributes:
         order: Ids of tools, best first; the others follow in their old order. Unknown ids are ignored.
-        probabilities: Id -> probability that the tool does what is asked; empty if the judge only orders.
-        fits: Probability that one of the tools does it; None if the judge only orders.
+        probabilities: Id -> probability that the tool does what the request asks; empty if the judge only orders.
+        fits: Probability that one of the tools does what the request asks; None if the judge only orders.
 
     Raises:
         DecisionError: A probability is not between 0 and 1.

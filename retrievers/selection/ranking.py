@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,22 +26,18 @@ from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.indexes import LexicalIndex, Matches, PartOfIndex
 from callsheet.retrievers.index.node_texts import IDENTIFIER, Node, VectorIndex, identifiers
-from callsheet.retrievers.papers.agent_graph import agent_as_a_graph
-from callsheet.retrievers.papers.first_search import Search, first_search
+from callsheet.retrievers.papers.agent_graph import AgentRanking, rank_agents
+from callsheet.retrievers.papers.first_search import first_search
+from callsheet.retrievers.papers.mcp_zero import mcp_zero
+from callsheet.retrievers.papers.rank_fusion import RankContribution
 from callsheet.retrievers.selection import scoring
 from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.result import Ranked
 from callsheet.retrievers.selection.scoring import Rows, Scores
-from callsheet.retrievers.selection.select_settings import SelectSettings, Unit, spans_of, units_of
+from callsheet.retrievers.selection.select_settings import PublishedSearch, SelectSettings, Unit, spans_of, units_of
 
 BEHIND = np.float32(0.1)
 """Score that a copy loses against its original: with the default temperature, its odds fall to a twelfth."""
-
-
-def _own_words(node: Node) -> frozenset[str]:
-    """Returns the words of an agent's id that the name of its tool does not have."""
-    tool = node.id.removeprefix(f"{node.owner}/")
-    return frozenset(tokens(split_name(node.owner))) - frozenset(tokens(split_name(tool)))
 
 
 def _strongest(
@@ -112,12 +109,18 @@ class Ranker:
         self._capabilities = capabilities
         self._outcomes = outcomes
         here = self.row.keys()
-        self._copied = [
-            (self.row[copy], self.row[first]) for copy, first in copies.originals.items() if {copy, first} <= here
-        ]
-        self._own_words = {copy: _own_words(nodes[copy]) for copy, _ in self._copied}
-        self._imitating = {self.row[tool] for tool in copies.last & here}
-        self._imitating_only = self._imitating - self._own_words.keys()
+        pairs = [(copy, first) for copy, first in copies.originals.items() if copy in here and first in here]
+        self._copies: Rows = np.array([self.row[copy] for copy, _ in pairs], np.intp)
+        self._originals: Rows = np.array([self.row[first] for _, first in pairs], np.intp)
+        # Many tools that are each a little behind add up to an agent, so those of an imitator are last.
+        last = [nodes[row].owner in copies.imitators for row in self._copies.tolist()]
+        self._distances = np.where(np.array(last, bool), np.float32(2), BEHIND)
+        honest = {nodes[row].owner for row in self._copies.tolist()} - copies.imitators
+        self._agents_by_word: dict[str, list[tuple[str, frozenset[str]]]] = {}
+        for agent in sorted(honest):
+            words = frozenset(tokens(split_name(agent)))
+            if words:
+                self._agents_by_word.setdefault(max(words, key=len), []).append((agent, words))
 
     def within(self, view: View) -> Ranker:
         """Returns a ranker restricted to the nodes of a view."""
@@ -150,7 +153,7 @@ class Ranker:
         own_units = _number_of_own(units)
         everything = scored[:own_units]
         outcomes = self._outcomes() if settings.learned else {}
-        scored = self._behind(query, scored, left_out, outcomes)
+        scored = self._with_copies_behind(query, scored, left_out, outcomes)
         by_agent = self._by_agent(scored)
         strength = max(map(_best, by_agent[:own_units]))
         demand = self.capabilities.asked(query, spans_of(units)) if settings.capability_weight else None
@@ -208,21 +211,50 @@ class Ranker:
         uses = self._tool_use(by_tool, general, weights, settings, named, inferred=True)
         return scoring.found_first(uses, found, settings.floor)
 
-    def _searched(self, query: str, units: tuple[Unit, ...], search: Search, settings: SelectSettings) -> Ranked:
-        """The ranking by a search of the literature: of the tools, and of all nodes for ``agent_as_a_graph``."""
+    def _searched(
+        self, query: str, units: tuple[Unit, ...], search: PublishedSearch, settings: SelectSettings
+    ) -> Ranked:
+        """Returns the ranking by a search of the literature: of the tools, and of the agents if they have their own."""
         ((cosines, matched),) = self._matches(query, units)
         scores = np.zeros(len(self.nodes), np.float32)
         rows = self._tool_rows[~self._left_out(settings)[self._tool_rows]]
         agents = self._agent_rows
-        _, scores[agents] = first_search(search, cosines[agents], matched.scores[agents])
-        found, scores[rows] = first_search(search, cosines[rows], matched.scores[rows])
-        tools = rows[found].tolist()
+        if search == "mcp_zero":
+            tools = self._by_mcp_zero(cosines, rows, scores, settings)
+        else:
+            _, scores[agents] = first_search(search, cosines[agents], matched.scores[agents])
+            found, scores[rows] = first_search(search, cosines[rows], matched.scores[rows])
+            tools = rows[found].tolist()
         strength = max(0.0, float(scores.max()))
-        by_rank = self._as_published(scores, settings) if settings.ranking == "agent_as_a_graph" else ()
+        by_rank: tuple[tuple[int, float], ...] = ()
+        terms: Mapping[str, tuple[RankContribution, ...]] = {}
+        if settings.ranking != "scores":
+            by_rank, terms = self._as_published(settings.ranking, scores, settings)
         use = {row: float(len(tools) - place) for place, row in enumerate(tools)}
-        words = matched.scores
-        coverage = matched.coverage
-        return Ranked(units, cosines, words, coverage, scores, strength, by_rank, tuple(tools), use, {})
+        return Ranked(
+            units=units,
+            cosines=cosines,
+            words=matched.scores,
+            coverage=matched.coverage,
+            scores=scores,
+            strength=strength,
+            agents=by_rank,
+            tools=tuple(tools),
+            use=use,
+            source={},
+            contributions=terms,
+        )
+
+    def _by_mcp_zero(self, cosines: Scores, rows: Rows, scores: Scores, settings: SelectSettings) -> list[int]:
+        """Returns the rows of the tools that MCP-Zero finds, best first; writes the scores of agents and tools."""
+        agents = self._agent_rows[~self._left_out(settings)[self._agent_rows]]
+        scores[agents] = cosines[agents]
+        of_servers = {self.nodes[row].id: float(cosines[row]) for row in agents.tolist()}
+        of_tools = {self.nodes[row].id: float(cosines[row]) for row in rows.tolist()}
+        hits = mcp_zero(of_servers, of_tools, self.graph)
+        tools = [self.row[hit.id] for hit in hits]
+        scores[tools] = [hit.score for hit in hits]
+        return tools
 
     def link(self, row: int, ranked: Ranked) -> float:
         """Returns how strongly a tool is linked to the likely capabilities, .1 to 1; 1 if capabilities are not used."""
@@ -355,8 +387,8 @@ class Ranker:
         named: Collection[int],
         left_out: NDArray[np.bool_],
     ) -> tuple[tuple[int, float], ...]:
-        if settings.ranking == "agent_as_a_graph":
-            return self._as_published(scores, settings)
+        if settings.ranking != "scores":
+            return self._as_published(settings.ranking, scores, settings)[0]
         shares = [scoring.share(s, temperature=settings.temperature, most=settings.candidates) for s in by_agent]
         rows = np.flatnonzero(general)
         by_owner = np.bincount(self._owners[rows], general[rows], len(self._agent_rows)).astype(np.float32)
@@ -366,12 +398,11 @@ class Ranker:
         use |= {i: use.get(i, 0.0) for i in sorted(called)}
         whole = by_agent[0]
         most = len(whole) if settings.agents is None else settings.agents + len(use) + int(left_out.sum())
-        rest = scoring.best_rows(whole, most).tolist()
-        order = [
-            *sorted(use, key=lambda i: (i not in called, -round(use[i], 9), -whole[i])),
-            *(i for i in rest if i not in use),
-        ]
-        return tuple((int(self._agent_rows[i]), float(whole[i])) for i in order if not left_out[i])
+        first = sorted(use, key=lambda i: (i not in called, -round(use[i], 9), -whole[i]))
+        rest = scoring.best_rows(whole, most)
+        order = np.concatenate([np.array(first, np.intp), rest[~np.isin(rest, first)]])
+        order = order[~left_out[order]]
+        return tuple(zip(self._agent_rows[order].tolist(), whole[order].tolist(), strict=True))
 
     def _left_out(self, settings: SelectSettings) -> NDArray[np.bool_]:
         if not settings.without:
@@ -379,51 +410,37 @@ class Ranker:
         rows = [row for agent in settings.without if (row := self.row.get(agent)) is not None and self._is_agent[row]]
         return np.isin(self._owners, self._owners[rows])
 
-    def _behind(
+    def _with_copies_behind(
         self, query: str, scored: list[Scores], left_out: NDArray[np.bool_], outcomes: Mapping[str, Outcomes]
     ) -> list[Scores]:
         """Returns the scores with -1 for what is left out, and those of copies behind their originals.
 
-        The tools of agents that imitate come last, also those that are no copies.
+        A copy does not stand behind an original that is left out or fails, nor if the query names its agent.
         """
-        copies = self._copies_behind(query, left_out, outcomes) if self._copied else []
-        if not copies and not left_out.any():
+        serves = ~left_out
+        failing = [tool for tool, counts in outcomes.items() if counts.failed > counts.done + 2]
+        serves[[self.row[tool] for tool in failing if tool in self.row]] = False
+        behind = serves[self._originals]
+        called = [self.row[agent] for agent in self._agents_called(query) if agent in self.row]
+        behind &= ~np.isin(self._owners[self._copies], self._owners[called])
+        copies = self._copies[behind]
+        if not len(copies) and not left_out.any():
             return scored
-        last = [copy for copy, _ in copies if copy in self._imitating]
-        imitators = {self.nodes[copy].owner for copy in last}
-        last += [row for row in self._imitating_only if self.nodes[row].owner in imitators]
         changed = [np.where(left_out, np.float32(-1), scores) for scores in scored]
         for scores in changed:
-            for copy, first in copies:
-                scores[copy] = min(scores[copy], scores[first] - BEHIND)
-            scores[last] = -1
+            scores[copies] = np.minimum(scores[copies], scores[self._originals[behind]] - self._distances[behind])
         return changed
 
-    def _copies_behind(
-        self, query: str, left_out: NDArray[np.bool_], outcomes: Mapping[str, Outcomes]
-    ) -> list[tuple[int, int]]:
-        """Returns the copies that stand behind their originals, each with the original, which is there and works.
-
-        Copies of an agent that the request names do not. That a request says the words of an agent's id lifts only a
-        copy of an agent that does not imitate: an attacker would choose common words.
-        """
-        asked = frozenset(tokens(query))
-        named = self._agents_called(query)
-        failing = {tool for tool, counts in outcomes.items() if counts.failed > counts.done + 2}
-        gone = left_out.tolist()
-        copies: list[tuple[int, int]] = []
-        for copy, first in self._copied:
-            if gone[first] or self.nodes[first].id in failing or self.nodes[copy].owner in named:
-                continue
-            own_words = self._own_words[copy]
-            if copy in self._imitating or not own_words or not own_words <= asked:
-                copies.append((copy, first))
-        return copies
-
     def _agents_called(self, query: str) -> set[str]:
-        """Returns the agents that a query names, by their own id or that of a tool."""
+        """Returns the agents that a query names, by their own id or that of a tool.
+
+        All words of an id name an agent too, unless it imitates: an attacker would choose common words.
+        """
         words = {word.casefold() for word in IDENTIFIER.findall(query)}
+        asked = frozenset(tokens(query))
         agents: set[str] = set()
+        for word in asked & self._agents_by_word.keys():
+            agents.update(agent for agent, its in self._agents_by_word[word] if its <= asked)
         for word in words:
             for row in self._named.get(word, ()):
                 node = self.nodes[row]
@@ -431,13 +448,19 @@ class Ranker:
                     agents.add(node.owner)
         return agents
 
-    def _as_published(self, scores: Scores, settings: SelectSettings) -> tuple[tuple[int, float], ...]:
-        order = [row for row in np.argsort(-scores, kind="stable").tolist() if self._owners[row] >= 0]
-        merged = [self.nodes[row].id for row in order[: settings.pool]]
-        allowed = [node for node in merged if self.nodes[self.row[node]].owner not in settings.without]
+    def _as_published(
+        self, ranking: AgentRanking, scores: Scores, settings: SelectSettings
+    ) -> tuple[tuple[tuple[int, float], ...], dict[str, tuple[RankContribution, ...]]]:
+        """Returns the agents by a ranking of the literature, with their scores, and the terms of these by agent."""
+        by_node = {}
+        for row in np.argsort(-scores, kind="stable").tolist():
+            node = self.nodes[row]
+            if self._owners[row] >= 0 and node.owner not in settings.without:
+                by_node[node.id] = float(scores[row])
         weights: Mapping[NodeKind, float] = {"agent": settings.agent_weight, "tool": settings.tool_weight}
-        hits = agent_as_a_graph(allowed, self.graph, agents=settings.agents, weights=weights, k=settings.rrf_k)
-        return tuple((self.row[hit.id], hit.score) for hit in hits)
+        how: dict[str, Any] = {"n": settings.pool, "agents": settings.agents, "weights": weights, "k": settings.rrf_k}
+        hits = rank_agents(ranking, by_node, self.graph, **how)
+        return tuple((self.row[hit.id], hit.score) for hit in hits), {hit.id: hit.contributions for hit in hits}
 
     def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
         """Returns rows of the agents, tools and skills that the query names exactly.

@@ -10,6 +10,7 @@ import numpy as np
 
 from callsheet.graphs.dependencies import Outcomes
 from callsheet.graphs.text.messages import counted
+from callsheet.retrievers.papers.rank_fusion import RankContribution
 from callsheet.retrievers.selection.scoring import Scores, best_rows, fit_probability, ranks_of
 from callsheet.retrievers.selection.select_settings import SelectSettings, Unit
 
@@ -20,7 +21,7 @@ _TRACED = 50
 _UNKNOWN = Outcomes()
 
 Verdict = Literal["found", "unsure", "nothing_fits"]
-"""What is said of a selection; ``unsure`` if its best score does not tell whether something fits."""
+"""The verdict on a selection; ``unsure`` if its best score does not show whether something fits."""
 _SURE = 0.8
 # From this probability on, .82 to .93 of the answers hold something that fits, on four sets of requests of which each
 # is asked once without the agents that serve it; below it, at most .74 do (``benchmarks``, nothing-fits).
@@ -33,9 +34,11 @@ class Ranked:
     Attributes:
         cosines, words, scores: ``(n,)``, cosine, BM25 and score of every node for the whole query.
         agents, tools, skills: Rows, best first, with the scores of agents, and of the skills that fit.
-        named: Ids of what the query names.
-        use, source: Row of a tool -> its expected use, and the row of the candidate that depends on it, or its own.
+        named: Ids of the nodes that the query names.
+        use, source: Row of a tool -> its expected use, and the row of the candidate from which it comes: a dependent
+            tool or itself.
         likely: Likelihood of each capability, by column; None if capabilities are not used.
+        contributions: Agent id -> the terms of its score by a rank fusion of the literature; empty without one.
     """
 
     units: tuple[Unit, ...]
@@ -53,6 +56,16 @@ class Ranked:
     outcomes: Mapping[str, Outcomes] = field(default_factory=dict)
     general: Mapping[int, float] = field(default_factory=dict)
     likely: Scores | None = None
+    contributions: Mapping[str, tuple[RankContribution, ...]] = field(default_factory=dict)
+
+    def contributions_of(self, agents: Sequence[PickedAgent]) -> dict[str, tuple[RankContribution, ...]]:
+        """Returns what brought these agents in a rank fusion of the literature, by agent; empty without one."""
+        shown: dict[str, tuple[RankContribution, ...]] = {}
+        for agent in agents:
+            terms = self.contributions.get(agent.id)
+            if terms:
+                shown[agent.id] = terms
+        return shown
 
     def evidence(self, nodes: Sequence[Node], row_of: Mapping[str, int], taken: set[str]) -> tuple[Evidence, ...]:
         """Returns the scores of the best nodes and of the selected tools."""
@@ -106,7 +119,7 @@ class Ranked:
         if likely >= settings.fits:
             return FitVerdict("unsure", likely, why)
         if general:
-            reason = f"{why}; no tool seems to be about it, but {general[0]} serves any subject"
+            reason = f"{why}; no tool seems to fit it, but {general[0]} serves any subject"
             return FitVerdict("unsure", likely, reason)
         return FitVerdict("nothing_fits", likely, why)
 
@@ -126,7 +139,7 @@ class Evidence:
     Attributes:
         words, words_rank: BM25 score, and the rank by it, from 1; None if the node shares no word with the query.
         use: Expected use of a tool, over all units of the query.
-        general: Its expected use as a general tool, where perhaps no tool is about the request.
+        general: Expected use as a general tool, for a request that perhaps no other tool fits.
         calls, failed: How many earlier calls of the tool are known, and how many of them failed.
     """
 
@@ -153,14 +166,14 @@ class PickedTool:
     """A selected tool.
 
     Attributes:
-        via: Ids along the path of dependencies, from the tool that needs it, or the skill that names it, to itself;
-            only itself if the search found it.
-        required: Whether the first tool of ``via`` requires it.
+        via: Ids along the path of dependencies, from the tool or skill that needs this tool to itself; only its own id
+            if the search found it.
+        required: Whether the first tool of ``via`` requires this tool.
         use: Expected use, over all units of the query; tools are ordered by it.
         inferred: Evidence for the last dependency of ``via``, if no person wrote or accepted it; otherwise empty.
-        probability: How likely it does what is asked, or a part of it: by the decision model, or else by
-            ``scoring.tool_probability``; None if neither says so.
-        named: Its place, from 1, among the tools that the plan names for the step; 0 if the plan does not name it.
+        probability: Probability that the tool does what the request asks, or a part of it: from the decision model, or
+            else from ``scoring.tool_probability``; None if neither gives one.
+        named: The place of the tool, from 1, among those that the plan names for the step; 0 if it is not named.
     """
 
     id: str
@@ -206,9 +219,9 @@ class DecisionReport:
 
     Attributes:
         by: The model.
-        tools: Number of tools that it was shown.
-        fits: Probability that one of them does what is asked; None if it only orders, or failed.
-        error: Why its answer is not used, so that the order is that of the ranking; empty if it is used.
+        tools: Number of tools that the model was shown.
+        fits: Probability that one of them does what the request asks; None if the model only orders, or failed.
+        error: The reason why the answer of the model is not used, so that the ranking stays; empty if it is used.
     """
 
     by: str
@@ -233,12 +246,14 @@ class Trace:
     """An explanation of a selection.
 
     Attributes:
-        verdict: Why the verdict is as it is, in words.
+        verdict: The reason for the verdict, in words.
         strength: The best score of an agent for the query or a clause, of which ``Selection.probability`` is made.
         coverage: Share of the query's words in the best match by words, 0 to 1.
         nodes, cut: The best nodes, with the selected tools, and candidates that were not selected.
         policy: What a policy hides; empty if it hides nothing.
         capabilities: Likelihoods of capabilities from .1, highest first; empty if capabilities are not used.
+        contributions: Agent id -> what brought it in a rank fusion of the literature: the nodes, with their ranks and
+            weights; empty without one.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -250,6 +265,7 @@ class Trace:
     cut: tuple[Cut, ...] = ()
     policy: str = ""
     capabilities: Mapping[str, float] = field(default_factory=dict)
+    contributions: Mapping[str, tuple[RankContribution, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

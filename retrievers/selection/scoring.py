@@ -239,7 +239,7 @@ def ranks_of(scores: Scores, rows: Rows) -> list[int]:
 
 
 NEAR = 0.1
-"""Minimum ratio of the odds of a skill to those of the best tool."""
+"""A skill fits if its odds are at least this share of the odds of the best tool."""
 OWN = 1.5
 """Ratio of an agent's score to that of its only tool, if the agent's own node has the same score as the tool."""
 
@@ -263,7 +263,7 @@ def fitting_skills(
         best_tools: For each unit, the best score of a tool, its agent's share included.
         skills: The rows of the skills.
         settings: Their ``context``, ``temperature`` (T) and ``threshold``.
-        named: Rows of skills that the query names; they fit in any case, and come first.
+        named: Rows of skills that the query names; they always fit and come first.
 
     Returns:
         Rows with their scores for the best unit.

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from callsheet.graphs import SettingsError
 from callsheet.graphs.text.words import clause_spans
 from callsheet.retrievers.index.node_texts import Span, Texts
-from callsheet.retrievers.papers.agent_graph import PUBLISHED_WEIGHTS
+from callsheet.retrievers.papers.agent_graph import PUBLISHED_WEIGHTS, AgentRanking
 from callsheet.retrievers.papers.first_search import Search
 from callsheet.retrievers.papers.rank_fusion import RRF_K
 
@@ -95,9 +95,10 @@ def spans_of(units: Sequence[Unit]) -> list[Span]:
     return [unit.span for unit in units if unit.kind == "clause" and unit.span]
 
 
-Scoring = Literal["scores", Search]
-"""The ways of scoring nodes: our own, or one of the searches of the literature."""
-Ranking = Literal["scores", "agent_as_a_graph"]
+PublishedSearch = Literal["mcp_zero", Search]
+Scoring = Literal["scores", PublishedSearch]
+"""The ways of scoring nodes: our own, MCP-Zero, or one of the searches of the literature."""
+Ranking = Literal["scores", AgentRanking]
 Expansion = Literal["expected_use", "graph_rag_tool_fusion", "none"]
 
 
@@ -106,48 +107,50 @@ class SelectSettings:
     """Settings of a selection; the defaults are the same for every catalog.
 
     Attributes:
-        agents, tools, schema_tokens, skills: The most of each; None: no maximum. K is ``agents``: without a maximum,
-            the agents are those of the selected tools, and those that the query names.
+        agents, tools, schema_tokens, skills: Maximum number of each; None: no maximum. ``agents`` is K: without it, the
+            agents are those of the selected tools and those that the query names.
         without: Ids of agents to leave out.
         max_query: Maximum number of characters of a query.
         lexical_weight: Value of a perfect match by words, in cosine; 0 ignores words.
         context: Weight of an agent's score for its tools.
-        temperature: T of the shares, in score: the lower it is, the more the best candidate of each unit counts.
+        temperature: T of the softmax over scores: the lower it is, the more the best candidate of each unit counts.
         candidates: Maximum number of candidates per unit.
         clauses: Whether each clause of the query counts beside the whole.
         implied: Whether paths, URLs and relative dates count as implied steps.
-        tool_dependency: Share of its use that a tool passes on to a tool that it depends on.
-        parameter_dependency: The same for a tool that returns the value of a parameter.
-        listing: Factor for each dependency that the author lists earlier.
+        tool_dependency: Share of its expected use that a tool passes on to a tool on which it depends.
+        parameter_dependency: Share that it passes on to a tool that returns the value of one of its parameters.
+        listing: Factor for each dependency that the tool lists before this one.
         proposed: Factor for dependencies that are only inferred or observed, 0 to 1, times how likely they are used
             (``graphs.strongest``). They never make a tool required, and those that are only inferred come behind all
             tools that the search finds (``scoring.found_first``).
-        learned: Whether a tool whose calls failed more often comes after others that fit about equally.
+        learned: Whether a tool whose calls failed more often is ranked behind others that fit about equally.
         capability_weight: Value of a sure match of capabilities, in cosine; 0 ignores capabilities.
         capability_sure: Minimum confidence that a request asks for a capability, 0 to 1.
-        general: Score of the best tool at which it is as likely as not that a tool is about a unit of the query; below,
-            tools that serve any subject, as a search of the web, get a share. 0 gives them none.
+        general: Score of the best tool at which it fits a unit of the query with probability .5. If the best tool
+            scores less, general tools, such as a search of the web, get a share. 0 gives them none.
         cut: A tool is left out if its expected use, times its link to the likely capabilities if these are used, is
             below ``cut / tools ** 2``: the smaller the budget, the higher the minimum. 0 fills the budget.
         floor: A tool is left out if its expected use is below this share of the best tool's; 0 fills the budget.
         shortlist: Whether the tools are for one model, which reads every schema. Then tools of the best tool's agent
             come before others of about equal expected use (``scoring.siblings_raised``), and agents without a taken
             tool are left out.
-        equip: Whether each agent, without a maximum each agent that the query names, gets at least its best tool, in
-            the place of the weakest one of another agent; not if there are fewer than two places for each.
-        fits: Minimum probability that something selected does what is asked; below it nothing fits, unless a general
-            tool is selected and no decision model was asked.
+        equip: Whether each agent (without a maximum, each agent that the query names) gets at least its best tool, in
+            place of the weakest tool of another agent. It has no effect if there are fewer than two places per agent.
+        fits: Minimum probability that a selected item does what the request asks; below it, the verdict is that nothing
+            fits, unless a general tool is selected and no decision model was asked.
         threshold: Minimum score of a skill that fits, and of an agent in an outline of the catalog.
-        judged, decision_seconds: Maximum number of tools that a decision model is shown (0: it is not asked), and the
-            time that it has.
-        texts: What the index holds of an agent or a tool, when it is made: ``full``, or ``plain``, name and
-            description, as in the papers.
+        judged, decision_seconds: Maximum number of tools that a decision model judges (0: it is not asked), and its
+            timeout.
+        texts: The texts of agents and tools in the index: ``full``; ``plain``, name and description, as in the papers;
+            or ``concatenated``, as in ScaleMCP.
         search: How nodes are scored: ``scores`` is ours; the others are searches of the literature by the query alone
-            (``papers.first_search`` describes each).
-        ranking: ``scores``, or ``agent_as_a_graph`` (the paper's type-weighted rank fusion). With another ``search`` or
-            ``expansion`` than ours, ``scores`` puts agents in the order of their best tools.
-        agent_weight, tool_weight, rrf_k: alpha of agents and of tools, and k of Eq. 3, for ``agent_as_a_graph``.
-        pool: N, number of merged nodes, for ``agent_as_a_graph``; also the maximum length of the list of tools.
+            (``papers.first_search`` and ``papers.mcp_zero`` describe them).
+        ranking: How agents are ranked: ``scores``; by Agent-as-a-Graph over the first N nodes (``agent_as_a_graph``),
+            or over N agents and N tools (``agents_and_tools``); by Eq. 2 of its paper over two lists of N
+            (``weighted_rrf``); or by their own nodes alone (``agents``). With another ``search`` or ``expansion`` than
+            ours, ``scores`` puts agents in the order of their best tools.
+        agent_weight, tool_weight, rrf_k: alpha of agents and of tools, and k, of Eq. 2 and 3.
+        pool: N, number of nodes of these rankings; also the maximum length of the list of tools.
         expansion: ``expected_use``, ``graph_rag_tool_fusion`` (Algorithm 1 exactly: the first tools, after
             a decision model if there is one, each followed by its walk, cut to ``tools``), or ``none``.
         expand, d_limit: Number of tools where that walk starts, and maximum number of dependencies per tool.
@@ -247,9 +250,15 @@ _CHECKS: Sequence[tuple[str, Sequence[str], Callable[[Any], bool]]] = (
 _PLAIN: Mapping[str, Any] = {"texts": "plain", "proposed": 0.0, "learned": False, "skills": 0}
 OURS = "callsheet"
 _DENSE = {**_PLAIN, "search": "dense"}
+_AGENTS: Mapping[str, Any] = {**_DENSE, "pool": 50, "expansion": "none"}
 METHODS: Mapping[str, SelectSettings] = {
     OURS: SelectSettings(),
-    "agent-as-a-graph": SelectSettings(**_DENSE, ranking="agent_as_a_graph", pool=50, expansion="none"),
+    "agent-as-a-graph": SelectSettings(**_AGENTS, ranking="agent_as_a_graph"),
+    "agents-and-tools": SelectSettings(**_AGENTS, ranking="agents_and_tools"),
+    "weighted-rrf": SelectSettings(**_AGENTS, ranking="weighted_rrf"),
+    "agent-only": SelectSettings(**_AGENTS, ranking="agents"),
+    "mcp-zero": SelectSettings(**{**_PLAIN, "search": "mcp_zero"}, expansion="none"),
+    "scalemcp": SelectSettings(**{**_AGENTS, "texts": "concatenated"}, ranking="agents"),
     "graph-rag-tool-fusion": SelectSettings(**_DENSE, expansion="graph_rag_tool_fusion"),
     **{name.replace("_", "-"): SelectSettings(**_PLAIN, search=name, expansion="none") for name in get_args(Search)},
 }

@@ -17,7 +17,7 @@ from callsheet.graphs.text.arguments import bounded
 from callsheet.retrievers.capabilities.capability_index import CapabilityIndex
 from callsheet.retrievers.index.indexes import LexicalIndex
 from callsheet.retrievers.index.node_texts import Node, VectorIndex, nodes_of
-from callsheet.retrievers.papers.tool_fusion import graph_rag_tool_fusion
+from callsheet.retrievers.papers.tool_fusion import first_within_tokens, graph_rag_tool_fusion
 from callsheet.retrievers.selection.budget import Budget, SchemaTokens
 from callsheet.retrievers.selection.copies import Copies
 from callsheet.retrievers.selection.decision import JudgeAnswer, JudgeQuestion, ToolJudge, question_of
@@ -69,7 +69,7 @@ class Selector:
         nodes: The nodes of the indexes; by default, made from the catalog.
         judge: Judges the first tools; None: the ranking alone decides.
         capabilities: Required if ``capability_weight`` is not 0.
-        outcomes: Returns the outcomes of earlier calls by tool; none are known by default.
+        outcomes: Returns the outcomes of earlier calls by tool; by default, none are used.
         copies: The tools that repeat others; none by default.
     """
 
@@ -166,7 +166,7 @@ class Selector:
         ranked = draft.ranked
         if ranked is None:
             return Selection(query, trace=Trace(settings=settings.to_dict(), policy=self._policy_summary))
-        budget = Budget(settings.tools, settings.schema_tokens, self.tokens, self.bounded(ranked.named))
+        budget = Budget(settings.tools, settings.schema_tokens, self.tokens)
         skills = self._skills(budget, ranked, settings)
         judged = answer is not None and bool(answer.tools)
         if settings.in_order:
@@ -195,7 +195,11 @@ class Selector:
             probability=fit.probability,
             decision=decision,
             trace=replace(
-                self._trace(ranked, settings), verdict=fit.why, nodes=nodes, cut=tuple(budget.cut.values())[:_MAX_CUT]
+                self._trace(ranked, settings),
+                verdict=fit.why,
+                nodes=nodes,
+                cut=tuple(budget.cut.values())[:_MAX_CUT],
+                contributions=ranked.contributions_of(picked),
             ),
         )
 
@@ -235,10 +239,15 @@ class Selector:
         return {self.ranker.nodes[row].id for row, _ in ordered.agents[: settings.agents]}
 
     def _take_in_order(self, budget: Budget, candidates: Iterable[PickedTool]) -> None:
-        """Takes tools in their order, each alone, where the path to it is there."""
-        for tool in candidates:
+        """Takes tools in their order, each alone, where the path to it is there, as far as their tokens fit."""
+        listed = list(candidates)
+        cost = self.tokens.count
+        fitting = first_within_tokens([tool.id for tool in listed], cost, tokens=budget.schema_tokens)
+        for tool in listed[:fitting]:
             if budget.taken.keys() >= {*tool.via[:-1]}:
                 budget.offer(self._owner(self.ranker.row[tool.via[0]]), [tool])
+        for tool in listed[fitting:]:
+            budget.leave_out(tool, f"the list is cut at {budget.schema_tokens} tokens of schemas")
 
     def _picked(
         self, budget: Budget, agents: Sequence[tuple[int, float]], *, estimated: bool
@@ -256,13 +265,6 @@ class Selector:
             agent = self.ranker.nodes[row].id
             picked.append(PickedAgent(agent, score, tuple(tools_of.get(agent, ()))))
         return tuple(picked)
-
-    def bounded(self, named: Collection[str]) -> Mapping[str, str]:
-        """The tools of which one agent gets a fifth of the places (``Copies``), without what is named and its tools."""
-        bounded = self.ranker.copies.bounded
-        if not named:
-            return bounded
-        return {tool: agent for tool, agent in bounded.items() if tool not in named and agent not in named}
 
     def evidence(self, ranked: Ranked, tools: set[str]) -> tuple[Evidence, ...]:
         """Returns the scores of the best nodes and of these tools."""
@@ -431,7 +433,7 @@ class Selector:
         rows[: len(told)] = [row_of[tool] for tool in told]
         walks = settings.expansion == "graph_rag_tool_fusion"
         agents = ranked.agents
-        if settings.ranking != "agent_as_a_graph":
+        if settings.ranking == "scores":
             best = dict[int, float]()
             for row in rows[: settings.expand] if walks else rows:
                 best.setdefault(row_of[self._owner(row)], float(ranked.scores[row]))

@@ -22,7 +22,7 @@ from callsheet.retrievers.index.indexes import ChromaIndex, LexicalIndex, Vector
 from callsheet.retrievers.index.node_texts import RECIPES, Changes, Progress, Texts, VectorIndex, nodes_of
 from callsheet.retrievers.index.rows import IN_MEMORY, default_place, is_url
 from callsheet.retrievers.inference import with_inferred
-from callsheet.retrievers.selection.copies import Copies, copies_in
+from callsheet.retrievers.selection.copies import Copies, find_copies
 from callsheet.retrievers.selection.decision import ToolJudge
 from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Selector
@@ -82,7 +82,7 @@ class SelectorFactory:
             self.index = index
 
     def searching(self) -> AbstractContextManager[object]:
-        """Protects a search from an update of the same index."""
+        """Runs a search in the block while the index is not updated."""
         return nullcontext() if hasattr(self.index, "fork") else self._searching
 
     def made(
@@ -105,7 +105,7 @@ class SelectorFactory:
         capabilities = CapabilityIndex(catalog, index, names, self.taxonomy, embeddings=self.embeddings)
         vectors = index.in_memory if isinstance(index, ChromaIndex) else None
         of_tools = None if vectors is None else vectors[[n for n, node in enumerate(nodes) if node.kind == "tool"]]
-        copies = Copies() if self.settings.texts == "plain" else copies_in(loaded, of_tools)
+        copies = Copies() if self.settings.texts != "full" else find_copies(loaded, of_tools)
         outcomes = following(OutcomeLog(), loaded.catalog) if learned else dict
         more: dict[str, Any] = {"judge": self.judge, "capabilities": capabilities, "outcomes": outcomes}
         selector = Selector(catalog, index, lexical, self.settings, nodes=bare, copies=copies, **more)

@@ -15,9 +15,9 @@ from callsheet.retrievers.selection.select_settings import SelectSettings
 from callsheet.retrievers.selection.selector import Draft, Selector
 
 FLOOR = 0.0005
-"""Least share of the best tool's expected use that a tool of a shortlist needs."""
+"""Minimum expected use, relative to the best tool, of a tool that is selected for a step."""
 FLOOR_BESIDE_NAMED = 0.01
-"""The minimum share for a step whose tools the plan names: the plan has probably named all that are needed."""
+"""This minimum for a step whose tools the plan names: the plan has probably named all that are needed."""
 
 LACKING = 3_000
 """Tokens of the additional call in which a worker asks for a missing tool."""
@@ -80,7 +80,6 @@ def select_steps(
     budget.tools = max(min(fill, tools), len(budget.taken))
     for one in ranked:
         one.take_optional(budget)
-    budget.bounded = selector.bounded({tool for one in ranked for tool in one.named})
     _take_in_turn(ranked, budget)
     return tuple(one.selection() for one in ranked)
 

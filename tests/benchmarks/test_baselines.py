@@ -10,9 +10,7 @@ from benchmarks.baselines import (
     AGENT_BASELINES,
     TOOL_BASELINES,
     WEIGHT_GRID,
-    agent_as_a_graph_at,
-    lists_of_types,
-    mcp_zero,
+    fusion_at,
     method,
 )
 from benchmarks.measurements.papers import agent_as_a_graph, error, tool_fusion
@@ -72,7 +70,7 @@ def test_agents_are_ranked_by_angle(world: World, name: str, expected: list[str]
 )
 def test_eq_2_adds_over_the_lists_of_types(world: World, weights: str, expected: list[str]) -> None:
     # agents: sea, sky; owners of tools: sky, sea. At 1:1 a tie, in the agents' order; at 1:2 sky has 1 / 62 + 2 / 61.
-    assert lists_of_types(world, WEIGHT_GRID[weights])("ask") == expected
+    assert fusion_at(world, "weighted-rrf", WEIGHT_GRID[weights])("ask") == expected
 
 
 def test_tools_by_words_without_stop_words_and_by_angle(world: World) -> None:
@@ -87,16 +85,13 @@ def test_hybrid_adds_the_ranks_of_both(world: World) -> None:
     assert TOOL_BASELINES["BM25 + dense, RRF"](world)("harbour")[0] == "sea/tide"
 
 
-def test_mcp_zero_multiplies_both_scores_and_the_larger(world: World) -> None:
-    cos = {degrees: float(np.cos(np.radians(degrees))) for degrees in (10, 20, 30, 40, 60)}
-    tide, rain = cos[20] * cos[30] * cos[20], cos[40] * cos[10] * cos[10]
-    assert tide > rain
-    assert mcp_zero(world)("ask") == ["sea/tide", "sky/rain", "sky/wind"]
-    assert mcp_zero(world, servers=1)("ask") == ["sea/tide"]
+def test_mcp_zero_takes_tools_by_their_servers_and_themselves(world: World) -> None:
+    assert TOOL_BASELINES["MCP-Zero"](world)("ask") == ["sea/tide", "sky/rain", "sky/wind"]
+    assert AGENT_BASELINES["MCP-Zero"](world)("ask") == ["sea", "sky"]
 
 
 def test_a_list_of_length_n_is_all_that_agent_as_a_graph_sees(world: World) -> None:
-    assert agent_as_a_graph_at(world, WEIGHT_GRID["1.5:1"], top_n=1)("ask") == ["sky"]
+    assert fusion_at(world, "agent-as-a-graph", WEIGHT_GRID["1.5:1"], top_n=1)("ask") == ["sky"]
 
 
 def test_graph_rag_is_algorithm_1_and_no_more(world: World) -> None:

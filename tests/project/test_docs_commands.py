@@ -16,6 +16,7 @@ from pathlib import Path
 
 import click
 import pytest
+from langchain.chat_models import init_chat_model
 from langgraph_cli.cli import cli as langgraph
 
 from callsheet.agents import chat_model
@@ -64,7 +65,7 @@ def _split(line: str) -> Iterator[tuple[str, ...]]:
 
 COMMANDS = list(commands())
 OURS = [found for found in COMMANDS if found.words[0] == "callsheet"]
-LOCAL = re.compile(r"openai:|ollama:|huggingface:|http")
+LOCAL = re.compile(r"openai:|ollama:|huggingface:|bedrock_converse:|http")
 """What needs a key or the network is understood only."""
 
 
@@ -175,6 +176,15 @@ def test_words_of_other_commands_name_what_exists(found: Words, monkeypatch: pyt
         case _:
             assert words[0] == "-m"
             assert importlib.util.find_spec(words[1])
+
+
+def test_the_models_of_the_page_of_providers_are_of_providers_that_langchain_knows() -> None:
+    named = [found.words for found in OURS if found.page == "providers.md"]
+    providers = {words[words.index("--model") + 1].partition(":")[0] for words in named}
+    assert providers == {"ollama", "openai", "azure_openai", "bedrock_converse"}
+    with pytest.raises(ValueError, match="Supported model providers") as refused:
+        init_chat_model("x", model_provider="nobody")
+    assert all(provider in str(refused.value) for provider in providers)
 
 
 def code() -> list[tuple[str, str]]:

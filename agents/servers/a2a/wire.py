@@ -204,7 +204,7 @@ async def _read(http: httpx2.AsyncClient, url: str) -> types.AgentCard:
     card = parse_agent_card(document)
     spoken = [way for way in card.supported_interfaces if way.protocol_binding.upper() == "JSONRPC"]
     if not spoken:
-        raise Fault("protocol", "its card names no address that speaks JSON-RPC", effect="none")
+        raise Fault("protocol", "its agent card names no address for JSON-RPC", effect="none")
     here = [way for way in spoken if origin(way.url) == origin(url)]
     if not here:
         told = f"its card names another host, {spoken[0].url}: configure that address if you trust it"

@@ -59,9 +59,9 @@ def load_servers(
         pins: Accepted definitions of these servers; anything else is left out. If None, everything is accepted.
         agreed: Servers whose current command has consent.
         anew: Asks all servers.
-        known: Asks none: what is known of them is used, whatever its age.
+        known: Asks no server: the last known answers are used, whatever their age.
         retry: Asks also those that failed a short time ago: a person waits, and may have repaired them.
-        heard: Called when one more answer is stored, for a caller who can wait: all have as long as their limits say.
+        heard: Called when another answer is stored. With it, the caller can wait: every server has its full time limit.
 
     Raises:
         TrustError: The pins are not reliable.

@@ -62,11 +62,11 @@ class Listing:
     Attributes:
         tools: Entries of ``tools/list`` as sent by the server.
         resources: Resources, templates and prompts in the form of tools.
-        missing: Why some of all these are missing; empty if all are there.
-        error: Why it could not be listed, with the last lines of standard error; empty if it was.
+        missing: The reason why some of these are missing; empty if the listing is complete.
+        error: The reason why the server could not be listed, with the last lines of its standard error; else empty.
         when: Time of a stored answer or failure in UTC, ISO 8601 to the second; empty for a new one.
         seconds: How long it took.
-        later: Whether its session had listed its tools before: what a server offers may depend on what was called.
+        later: Whether the session had listed its tools before, because a later listing may depend on what was called.
     """
 
     tools: tuple[Any, ...] = ()

@@ -29,9 +29,9 @@ class LiveServer:
     """A server in a catalog whose tools may change while it runs.
 
     Attributes:
-        said: Its last answer; None if it was an error.
+        said: The last answer of the server; None if it was an error.
         difference: What this answer changed.
-        terms: Pins, consents and the store, as ``read_listings`` takes them.
+        terms: Pins, consents and the store, as the arguments of ``read_listings``.
     """
 
     agent_id: str

@@ -213,7 +213,8 @@ class SignIn:
         redirect: Where the answer is to come: a route ``callback``, of any process with the same store and key.
         open_page: Shows the authorization server's page to the person.
         client: A client that was registered before; None registers one.
-        scope: Scopes to ask for; empty: those that the server names, and has found missing since the sign-in before.
+        scope: Scopes to ask for; if empty, those that the server names, and those that were missing in the last
+            sign-in.
         browser: As in ``PendingSignIn``.
         hide: Removes the secrets of the server's address from errors.
         seconds: How long to wait for the person.
@@ -250,7 +251,7 @@ class SignIn:
                 self.scope = before.wanted if before else ""
         if self.scope:
             check_scope(self.scope)
-        problem = "it was given up"
+        problem = "the sign-in was cancelled"
         try:
             tokens = await self._flow()
             problem = ""
@@ -284,7 +285,7 @@ class SignIn:
                         request = await flow.asend(answer)
                     except StopAsyncIteration:
                         status = f"(status {answer.status_code})"
-                        raise SignInError(f"{self.server} asks for no sign-in {status}") from None
+                        raise SignInError(f"{self.server} does not require a sign-in {status}") from None
                 return self._issued
         except OAuthTokenError as error:  # the rest of it may repeat a token
             raise SignInError(f"{failed}: {shown(str(error).partition(':')[0])}") from None
@@ -322,14 +323,17 @@ class SignIn:
         if request.url in (httpx2.URL(str(metadata.token_endpoint)), httpx2.URL(str(metadata.registration_endpoint))):
             return
         if metadata.registration_endpoint is None and self.client is None:
-            raise ValueError("its authorization server registers no clients: name one with --client-id")
-        raise ValueError(f"its authorization server leads elsewhere, to {request.url.copy_with(query=None)}")
+            raise ValueError(
+                "its authorization server does not register clients: name a registered client with --client-id"
+            )
+        address = request.url.copy_with(query=None)
+        raise ValueError(f"its authorization server redirects to {address}, which its metadata do not name")
 
     def _metadata(self) -> OAuthMetadata:
         """Returns the metadata of the authorization server; without it, the SDK guesses addresses and assumes PKCE."""
         metadata = self._auth.context.oauth_metadata
         if metadata is None:
-            raise ValueError("it names no authorization server, or this one publishes no metadata")
+            raise ValueError("the server names no authorization server, or that one publishes no metadata")
         if "S256" not in (metadata.code_challenge_methods_supported or ()):
             raise ValueError("its authorization server does not announce PKCE (code_challenge_methods_supported, S256)")
         return metadata
@@ -341,7 +345,7 @@ class SignIn:
         """Stores the tokens."""
         metadata = self._metadata()
         if self.client is None:
-            raise ValueError("no client was registered")
+            raise ValueError("no OAuth client was registered at the authorization server")
         self._issued = Tokens(
             server=self.server,
             user=self.user,
@@ -366,7 +370,7 @@ class SignIn:
         for address in (page, str(self._metadata().token_endpoint)):
             check_safe(self._home.host, address)
             if "@" in urlsplit(address).netloc:
-                raise ValueError("one of its addresses contains a user name, which looks like a host")
+                raise ValueError("one of its addresses contains a user name, which could be mistaken for a host")
         self._page = httpx2.URL(page)
         self._until = time.time() + self.seconds
         pending = PendingSignIn(user=self.user, browser=self.browser, expires=self._until)
@@ -384,7 +388,7 @@ class SignIn:
             await asyncio.sleep(PAUSE)
         else:
             if time.time() < self._until:
-                dropped = f"was dropped: {MOST} others of the same user began after it"
+                dropped = f"was dropped: {MOST} later sign-ins of the same user took its place"
                 raise SignInError(f"the sign-in to {self.server} {dropped}")
             raise SignInError(f"nobody signed in to {self.server} within {self.seconds:g} s")
         if "error" in answer:

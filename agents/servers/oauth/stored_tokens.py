@@ -89,9 +89,9 @@ def _of_keyring(*, create: bool) -> str:
             secret = secrets.token_hex(32)
             keyring.set_password("callsheet", VARIABLE, secret)
     except KeyringError as error:
-        raise SettingsError(f"{_NO_KEY}: this one cannot be used ({error})") from error
+        raise SettingsError(f"{_NO_KEY}: the keyring cannot be used ({error})") from error
     if secret is None:
-        raise SettingsError(f"{_NO_KEY}: it holds none yet")
+        raise SettingsError(f"{_NO_KEY}: the keyring has no key yet")
     return secret
 
 
@@ -99,10 +99,10 @@ class Tokens(BaseModel):
     """The tokens of a sign-in, with what is needed to refresh them.
 
     Attributes:
-        server: Address of the server that takes the access token, and of no other.
+        server: Address of the server to which the access token may be sent; it is sent to no other.
         expires: When the access token expires, in seconds since 1970; None if it is not known.
         resource: The resource for which they are issued (RFC 8707).
-        wanted: Scopes for the next sign-in, if the server has asked for more than these tokens have.
+        wanted: Scopes for the next sign-in, if the server has asked for more than these tokens grant.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -279,7 +279,7 @@ def _refresh(tokens: Tokens) -> OAuthToken | None:
     try:
         return OAuthToken.model_validate_json(content) if answer.is_success else None
     except ValidationError as error:
-        raise SignInError(f"{server} gives an answer that is not a token") from error
+        raise SignInError(f"{server} answers with something that is not a token") from error
 
 
 def _asks(response: httpx2.Response) -> bool:

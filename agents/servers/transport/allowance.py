@@ -15,7 +15,7 @@ class Allowance:
 
     Args:
         stock: How much may be sent at once.
-        per_second: How much of it comes back in a second.
+        per_second: How much of the stock refills in a second.
     """
 
     def __init__(self, stock: float, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:

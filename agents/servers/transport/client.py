@@ -104,7 +104,7 @@ async def connect_server(
                 wire = streamable_http_client(server.url or "", http_client=web, max_sse_event_size=most)
             case other:
                 what = {"a2a": "an A2A agent", "openapi": "an API over HTTP"}.get(other, f"a {other}")
-                raise Fault("protocol", f"it is {what}, and has no MCP session", effect="none")
+                raise Fault("protocol", f"it is {what}, so it has no MCP session", effect="none")
         made = Client(
             exchange.over(wire),
             mode="legacy" if server.transport == "sse" else "auto",

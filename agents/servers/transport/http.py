@@ -53,13 +53,13 @@ class BoundedHttpClient(httpx2.AsyncClient):
     """An HTTP client that reads at most the size of a message of each answer, and lets other tasks run meanwhile.
 
     Args:
-        transport: That of the server: ``sse``, where answers come on one stream and a message that is refused has none,
-            ``http``; ``openapi`` and ``a2a``, which follow no redirects.
+        transport: The transport of the server. With ``sse``, answers come on one stream, and a refused message has no
+            answer; ``http``; ``openapi`` and ``a2a`` follow no redirects.
         most: Bytes of a message.
         fail: Ends the session.
         answers: How many answers the session has had.
-        tell: Keeps the fault of one request, and returns a key by which it is found: the client library passes on no
-            more than an error of JSON-RPC, and its data.
+        tell: Stores the fault of one request and returns its key, because the client library passes on only an error of
+            JSON-RPC with its data.
         more: Headers, timeout and authentication, as of ``httpx2.AsyncClient``.
     """
 
@@ -213,7 +213,7 @@ class _Body(httpx2.AsyncByteStream):
                 piece = chunk[start : start + _PIECE]
                 size += len(piece)
                 if self._compressed:
-                    raise client.failed("too_large", "it sent a compressed message unasked")
+                    raise client.failed("too_large", "it sent a compressed message, which was not requested")
                 if self._events:
                     if answers != client.answers():
                         answers = client.answers()
@@ -221,7 +221,7 @@ class _Body(httpx2.AsyncByteStream):
                         streamed.refill()
                     if not (events.spend(sum(map(piece.count, _ENDS))) and streamed.spend(len(piece))):
                         most = f"{events}, or bytes than {streamed}"
-                        raise client.failed("too_large", f"it sent more events without an answer than {most}")
+                        raise client.failed("too_large", f"it sent more than {most} events without an answer")
                 elif size > client.most:
                     raise client.failed("too_large", f"it sent a message of more than {client.most:,} bytes")
                 yield piece

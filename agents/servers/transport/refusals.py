@@ -71,5 +71,5 @@ def elsewhere(response: httpx2.Response) -> str:
 def redirect_fault(response: httpx2.Response, where: str) -> Fault:
     """Makes the fault for a redirect that a call does not follow."""
     said = f"it answers with status {status_of(response)} and sends the call on to {where}, where nothing was sent"
-    cure = "if that is the right address, name it in the catalog"
+    cure = "if that is the right address, write it into the catalog"
     return Fault("refused", f"{said}: {cure}", effect="reported")

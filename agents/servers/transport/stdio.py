@@ -51,7 +51,7 @@ _POLL = 0.03
 
 
 def environment_of(server: ServerConfig) -> dict[str, str]:
-    """Returns the variables of a server's process: MCP's safe defaults, paths of certificates, and its entry's own."""
+    """Returns the variables of a server's process: MCP's safe defaults, paths of certificates, and configured ones."""
     certificates = {name: value for name in _CERTIFICATES if (value := os.environ.get(name))}
     return get_default_environment() | certificates | server.env
 

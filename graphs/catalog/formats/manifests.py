@@ -118,7 +118,7 @@ def read_yaml(text: bytes | str, where: str, *, most: int = 20_000_000) -> Any:
     except CatalogError:
         raise
     except RecursionError as error:
-        raise BoundError(f"{where}: nested too deeply, or an alias within itself: it cannot be read") from error
+        raise BoundError(f"{where}: nested too deeply, or an alias contains itself: it cannot be read") from error
     except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError) as error:
         raise CatalogError(f"{where}: not valid YAML: {' '.join(str(error).split())[:300]}") from error
     finally:
@@ -222,7 +222,7 @@ class Entries:
     """The entries of a listing, valid and invalid.
 
     Attributes:
-        tools: Name -> entry. A name with several entries that differ is ambiguous and has none; equal ones are one.
+        tools: Name -> entry. A name with several different entries is ambiguous and has none; equal entries count once.
         repeated: Name -> count, for names with entries that differ.
         nameless: Positions, from 1, of entries without a name, or with a name that is too long.
     """

@@ -41,10 +41,10 @@ class HttpCall(Record):
 
     Attributes:
         path: Path after the server's address, with ``{name}`` for each path parameter.
-        places: Those of its arguments, and of the fields of a form that the specification describes.
+        places: The places of the arguments, and of the fields of a form that the specification describes.
         media: Media type of the body; empty without one.
-        body: The argument that is the body; empty if all arguments without a place are fields of it.
-        required: Whether a body without fields is sent too.
+        body: The argument that is the whole body; empty if all arguments without a place are fields of the body.
+        required: Whether a body is sent even if it has no fields.
     """
 
     method: str
@@ -137,7 +137,7 @@ class _Operations:
         if not path.startswith("/") or any(part in (".", "..") for part in re.split(r"[/\\]", path)):
             raise CatalogError("the path must start with '/' and have no '..': correct it")
         if "?" in path:
-            problem = "the path has a query, which nobody is shown and which would add arguments to a call"
+            problem = "the path has a query, which would add hidden arguments to a call"
             raise CatalogError(f"{problem}: declare its parameters instead")
         declared = _read(_Operation, self._read.followed(operation))
         call, schema = self._call(path, method, declared, item)
@@ -345,8 +345,9 @@ class Api:
     """The agents of an OpenAPI specification.
 
     Attributes:
-        server: The first of its ``servers``, variables replaced by their defaults; empty if it names none.
-        agents: Its agents by tag, in the form of an id; the empty tag is that of operations without one.
+        server: The first of the ``servers``, with default values of its variables; empty if there is none.
+        agents: The agents by tag, in the form of an id; operations without a tag belong to the agent with the empty
+            tag.
         problems: What was left out, and why.
     """
 

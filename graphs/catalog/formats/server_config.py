@@ -59,9 +59,9 @@ class ServerOptions(Record):
         roots: Folders that path arguments must stay in; none: no restriction.
         approval: When to ask a person before a call; None: the setting of the run.
         allow: Names of tools whose calls need no approval; also without a model, as ``--allow AGENT/TOOL``.
-        reads: Names of tools that only read, as the user knows; this counts as a trusted ``readOnlyHint`` of each.
-        session: Whether the process of a server serves one run after another of the same user (``shared``), or, because
-            it keeps something that the next run must not see, ends with the ``run``.
+        reads: Names of tools that only read, according to the user; each counts as a trusted ``readOnlyHint``.
+        session: ``shared`` if the process of a server may serve several runs of the same user; ``run`` if it must end
+            with the run, because it stores what the next run must not see.
     """
 
     trusted: bool = False
@@ -84,7 +84,7 @@ class ServerConfig(Record):
         cwd: Working folder of the program, or of a toolkit: by default that of its file.
         openapi: File or address of the OpenAPI specification of an API over HTTP.
         documents: A folder of documents that acts as an agent, as an absolute path.
-        tag: The tag of the specification whose operations are the agent's tools, in the form of an id.
+        tag: The tag whose operations in the specification are the agent's tools, in the form of an id.
         description: What the server is for, from the user; empty: the server's own description.
         only: Names of the tools that the user has switched on; None: all.
         without: Names of the tools that the user has switched off.
@@ -250,7 +250,7 @@ def _check_keys(entry: Mapping[str, Any], kind: str) -> None:
     """Refuses keys and options of other kinds: they would have no effect."""
     foreign = (_STDIO | _REMOTE).union(*_KINDS.values()) - _KINDS[kind]
     for key in sorted(foreign & entry.keys()):
-        raise CatalogError(f"of an entry with {kind!r}, leave out {key!r}")
+        raise CatalogError(f"leave out {key!r}: an entry with {kind!r} cannot have it")
     options = entry.get("callsheet", {})
     if isinstance(options, dict):
         for key in sorted(_NO_OPTIONS[kind] & options.keys()):
@@ -301,7 +301,7 @@ def _client_fields(entry: Mapping[str, Any], path: Path) -> JsonObject:
     usual = "http" if url else "stdio"
     transport = _TRANSPORTS[declared] if declared else usual
     if (transport == "stdio") == bool(url):
-        raise CatalogError(f"it says {declared!r} but has {'a url' if url else 'a command'}")
+        raise CatalogError(f"it declares the transport {declared!r} but has {'a url' if url else 'a command'}")
     fields = {"url": url, "transport": transport}
     if not url:
         fields["cwd"] = _folder_of(entry.get("cwd"), path)
@@ -330,9 +330,9 @@ def _api_fields(entry: Mapping[str, Any], path: Path) -> JsonObject:
     specification = entry[OPENAPI]
     url = entry.get("url")
     if not isinstance(specification, str) or not specification.strip():
-        raise CatalogError("'openapi' must be the file or the address of its specification")
+        raise CatalogError("'openapi' must be the file or the address of an OpenAPI specification")
     if entry.get("headers") and not url:
-        raise CatalogError("it is an API with headers: name the address that they are for as 'url'")
+        raise CatalogError("its headers need an address to which they may be sent: name it as 'url'")
     if url is not None and not is_address(str(url)) and not str(url).startswith("${"):
         raise CatalogError(f"its 'url' must be an address with http:// or https://, not {url!r}")
     if not is_address(specification):

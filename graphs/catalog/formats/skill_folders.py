@@ -46,9 +46,9 @@ def is_skill_file(path: Path) -> bool:
 def read_skills(folder: Path) -> tuple[list[Skill], list[Problem]]:
     """Returns the skills in a folder and below it by name, and a problem for each file or folder that cannot be read.
 
-    At most 10,000 folders are searched; ``node_modules`` and links to folders are not, and of a hidden folder only its
-    ``skills``. A skill whose author lets only people choose it is left out. ``resolve_skills`` makes ids of the names
-    of tools that the front matter allows.
+    At most 10,000 folders are searched. ``node_modules`` and links to folders are skipped; in a hidden folder, only
+    ``skills`` is searched. A skill that only people may choose is left out. ``resolve_skills`` converts the names of
+    tools in the front matter to ids.
     """
     skills = dict[str, Skill]()
     problems = list[Problem]()

@@ -1,1 +1,1 @@
-"""What belongs to the process: its environment, its catalog, and updates of the catalog."""
+"""Holds what the whole process shares: its environment, its catalog, and the updates of the catalog."""

@@ -134,8 +134,8 @@ class ServerUpdates:
         registry: Gets the catalog; a ``CatalogSync`` updates the index.
         read: Loads the catalog, with the keywords of ``load``.
         seconds: Interval at which all servers are asked; 0: only those that failed are asked again.
-        due: Whether the servers that a new command would ask are asked now.
-        anew: Whether all are asked now.
+        due: Whether servers are asked at the start if a new command would ask them.
+        anew: Whether all servers are asked at the start.
 
     Attributes:
         stop: Ends it when set.

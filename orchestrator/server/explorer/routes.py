@@ -58,8 +58,8 @@ def create_explorer(
         runs: Shows past runs and carries out requests; None does neither.
         key: Secret of the page's address (``/callsheet/#key=...``), which it sends with each request. A request
             without it gets only the page's own files and ``/callsheet/health``. Empty if a server authenticates users.
-        authenticated: Whether a server authenticates users (``scope["user"]``). A request without a user then gets as
-            little.
+        authenticated: Whether a server authenticates users (``scope["user"]``). A request without a user then gets only
+            the page's own files and ``/callsheet/health``.
         user: The user of all requests without authentication; anonymous by default.
         hosts: As in ``request_guard.gate``.
         origins: As in ``request_guard.gate``.

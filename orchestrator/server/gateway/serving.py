@@ -264,7 +264,7 @@ class IssuedTokens:
             answer = httpx2.get(self._issuer.rstrip("/") + path, timeout=_SECONDS)
             if answer.is_success and isinstance(found := json.loads(answer.content), dict):
                 if found.get("issuer") != self._issuer:
-                    raise ValueError("the metadata are those of another issuer")
+                    raise ValueError("the metadata of the authorization server name another issuer")
                 return str(found["jwks_uri"])
         raise ValueError("the authorization server publishes no metadata")
 

@@ -109,7 +109,7 @@ def _checked_answers(visible: VisibleCatalog, state: StateSnapshot | None, given
         raise RefusedError("the run waits for answers to its questions")
     shown = [view for name in given.answers for view in question_views(visible, name, waiting[name])]
     if any(question["text"] == WITHHELD for question in shown):
-        raise RefusedError("a question is about tools that you may not see: somebody else has to answer it")
+        raise RefusedError("a question is about tools that you may not see: another user has to answer it")
     refusal = inexact(given.answers)
     if refusal:
         raise RefusedError(f"the answer cannot be used: {refusal}")

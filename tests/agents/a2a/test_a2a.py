@@ -26,21 +26,21 @@ THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 @pytest.fixture(scope="module")
-def office() -> Iterator[tuple[str, Clerk]]:
+def served_clerk() -> Iterator[tuple[str, Clerk]]:
     with clerk() as served:
         yield served
 
 
 @pytest.fixture
-def url(office: tuple[str, Clerk]) -> str:
-    office[1].heard.clear()
-    office[1].cancelled.clear()
-    return office[0]
+def url(served_clerk: tuple[str, Clerk]) -> str:
+    served_clerk[1].heard.clear()
+    served_clerk[1].cancelled.clear()
+    return served_clerk[0]
 
 
 @pytest.fixture
-def heard(office: tuple[str, Clerk]) -> list[str]:
-    return office[1].heard
+def heard(served_clerk: tuple[str, Clerk]) -> list[str]:
+    return served_clerk[1].heard
 
 
 def supervised(url: str, **settings: Any) -> Any:
@@ -151,12 +151,12 @@ async def test_a_person_is_asked_first_unless_somebody_said_otherwise(url: str, 
 
 
 async def test_a_silent_a2a_agent_is_cancelled_at_the_time_limit(
-    office: tuple[str, Clerk], url: str, heard: list[str]
+    served_clerk: tuple[str, Clerk], url: str, heard: list[str]
 ) -> None:
     answer = await called(url, "wait for a form", call=2)
     assert (answer.artifact["kind"], answer.artifact["effect"]) == ("timeout", "unknown")
     assert "no answer within 2 s; whether the call took effect is unknown" in answer.text
-    assert await asyncio.to_thread(office[1].cancelled.wait, HANG)
+    assert await asyncio.to_thread(served_clerk[1].cancelled.wait, HANG)
     assert heard == ["wait for a form"]
 
 
@@ -167,7 +167,9 @@ async def test_a_step_of_unknown_outcome_is_not_done_again(url: str, heard: list
     assert heard == ["Ask the clerk to wait for a form"]
 
 
-async def test_a_run_that_is_cancelled_cancels_the_task(office: tuple[str, Clerk], url: str, heard: list[str]) -> None:
+async def test_a_run_that_is_cancelled_cancels_the_task(
+    served_clerk: tuple[str, Clerk], url: str, heard: list[str]
+) -> None:
     at_work = asyncio.Event()
 
     async def run() -> None:
@@ -182,7 +184,7 @@ async def test_a_run_that_is_cancelled_cancels_the_task(office: tuple[str, Clerk
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert await asyncio.to_thread(office[1].cancelled.wait, HANG)
+    assert await asyncio.to_thread(served_clerk[1].cancelled.wait, HANG)
 
 
 async def test_a_call_of_an_unreachable_a2a_agent_has_no_effect(
@@ -250,8 +252,8 @@ async def called(url: str | Loaded, request: str = "file a form", **limits: floa
     [
         ("{", "its answer cannot be read: JSONDecodeError"),
         ("[]", "its answer cannot be read: ParseError"),
-        ({"name": "clerk"}, "its card names no address that speaks JSON-RPC"),
-        ({**card(), "supportedInterfaces": [{"url": "{here}", "protocolBinding": "GRPC"}]}, "speaks JSON-RPC"),
+        ({"name": "clerk"}, "its agent card names no address for JSON-RPC"),
+        ({**card(), "supportedInterfaces": [{"url": "{here}", "protocolBinding": "GRPC"}]}, "no address for JSON-RPC"),
         ("[" * 100_000, "its answer cannot be read: RecursionError"),
         (card(description="x" * 300_000), "a message of more than 262,144 bytes"),
         (card("http://127.0.0.2:1/a"), "names another host, http://127.0.0.2:1/a"),
@@ -260,7 +262,7 @@ async def called(url: str | Loaded, request: str = "file a form", **limits: floa
         (card("http://127.0.0.1:x/"), "'http://127.0.0.1:x/' is not an address"),
         (Response("no", 404), "HTTPStatusError: Client error '404"),
         (RedirectResponse("http://127.0.0.1:9/elsewhere"), "Redirect response '307"),
-        (Response("x", headers={"content-encoding": "gzip"}), "a compressed message unasked"),
+        (Response("x", headers={"content-encoding": "gzip"}), "a compressed message, which was not requested"),
     ],
 )
 def test_a_card_that_cannot_be_used_is_a_problem_that_says_why(given: Any, said: str) -> None:
@@ -492,4 +494,4 @@ async def test_a_card_that_says_something_else_is_not_used_before_it_was_looked_
 async def test_an_agent_has_no_mcp_session(tmp_path: Path) -> None:
     server = servers_in(str(entry(tmp_path, "http://127.0.0.1:9")))["clerk"]
     outcome = await SessionPool().call("run", "clerk", server, "run", {})
-    assert "it is an A2A agent, and has no MCP session" in outcome.error
+    assert "it is an A2A agent, so it has no MCP session" in outcome.error

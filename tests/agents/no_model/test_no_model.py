@@ -25,7 +25,7 @@ THREAD: Any = {"configurable": {"thread_id": "1"}}
 READS = {"annotations": {"readOnlyHint": True}}
 
 
-class Office:
+class FileAgents:
     """Agents that read and write, and what was written; ``content`` of all files, if not empty.
 
     ``marked``: whether it is said that ``read_file`` only reads.
@@ -56,12 +56,12 @@ class Office:
 
 
 @pytest.fixture
-def office() -> Office:
-    return Office()
+def files() -> FileAgents:
+    return FileAgents()
 
 
-def ask(office: Office, request: str, *, keep: bool = False, **settings: Any) -> Any:
-    app = create_supervisor(outside(office.agents()), settings=Settings(**{"approval": "never", **settings}))
+def ask(files: FileAgents, request: str, *, keep: bool = False, **settings: Any) -> Any:
+    app = create_supervisor(outside(files.agents()), settings=Settings(**{"approval": "never", **settings}))
     compiled = app.compile(checkpointer=InMemorySaver() if keep else None)
     state = compiled.invoke({"messages": [HumanMessage(request)]}, THREAD)
     return (compiled, state) if keep else state
@@ -71,17 +71,17 @@ def text(state: Any) -> str:
     return str(state["messages"][-1].text)
 
 
-def test_a_harmless_tool_is_called_and_its_result_is_the_answer(office: Office) -> None:
-    state = ask(office, "Read a.txt")
+def test_a_harmless_tool_is_called_and_its_result_is_the_answer(files: FileAgents) -> None:
+    state = ask(files, "Read a.txt")
     assert text(state) == "Read a.txt: content of a.txt"
     assert state["usage"]["calls"] == 0
     assert "planned without a model" in state["plan"]["note"]
 
 
 @pytest.mark.parametrize("said", ["Error budget: 98 % left", "errors.log\nnotes.txt", "ERROR is a word of four sounds"])
-def test_a_result_is_no_failure_by_its_first_word(office: Office, said: str) -> None:
-    office.content = said
-    state = ask(office, "Read a.txt")
+def test_a_result_is_no_failure_by_its_first_word(files: FileAgents, said: str) -> None:
+    files.content = said
+    state = ask(files, "Read a.txt")
     assert (state["results"]["1"]["status"], state["results"]["1"]["result"]) == ("done", said)
 
 
@@ -106,31 +106,31 @@ def test_a_verb_of_reading_does_not_call_a_tool(approval: str, name: str, about:
     assert (question.value["confirm"], flat(question.value)["args"], sent) == (True, {"text": "draft"}, [])
 
 
-def test_a_tool_that_nobody_marked_is_asked_about_although_it_reads(office: Office) -> None:
-    office.marked = False
-    step = ask(office, "Read a.txt")["results"]["1"]
+def test_a_tool_that_nobody_marked_is_asked_about_although_it_reads(files: FileAgents) -> None:
+    files.marked = False
+    step = ask(files, "Read a.txt")["results"]["1"]
     assert step["status"] == "needs_input"
     assert "--allow files/read_file" in step["error"]
-    step = ask(office, "Show me the file a.txt")["results"]["1"]
+    step = ask(files, "Show me the file a.txt")["results"]["1"]
     assert 'it would ignore "Show", "me" (a question is understood only for a tool that is known to be' in step["error"]
-    assert text(ask(office, "Read a.txt", allow=("files/read_file",))) == "Read a.txt: content of a.txt"
+    assert text(ask(files, "Read a.txt", allow=("files/read_file",))) == "Read a.txt: content of a.txt"
 
 
-def test_what_is_left_over_is_said_and_nothing_is_called(office: Office) -> None:
-    state = ask(office, "Read the first line of a.txt")
+def test_what_is_left_over_is_said_and_nothing_is_called(files: FileAgents) -> None:
+    state = ask(files, "Read the first line of a.txt")
     result = state["results"]["1"]
     assert (result["status"], result["calls"]) == ("needs_input", [])
     assert 'it would ignore "first", "line"' in result["error"]
     assert result["error"].endswith("This works: Read file a.txt")
 
 
-def test_a_tool_that_may_change_something_is_never_called_unless_allowed(office: Office) -> None:
-    state = ask(office, "Write 'hello' to a.txt")
+def test_a_tool_that_may_change_something_is_never_called_unless_allowed(files: FileAgents) -> None:
+    state = ask(files, "Write 'hello' to a.txt")
     assert state["results"]["1"]["status"] == "needs_input"
     assert "allow the tool with --allow files/write_file" in state["results"]["1"]["error"]
-    assert office.written == []
-    assert ask(office, "Write 'hello' to a.txt", allow=("files/write_file",))["results"]["1"]["status"] == "done"
-    assert office.written == [("a.txt", "hello")]
+    assert files.written == []
+    assert ask(files, "Write 'hello' to a.txt", allow=("files/write_file",))["results"]["1"]["status"] == "done"
+    assert files.written == [("a.txt", "hello")]
 
 
 def test_a_tool_may_be_allowed_or_called_harmless_by_name_in_the_catalog() -> None:
@@ -148,23 +148,23 @@ def test_a_tool_may_be_allowed_or_called_harmless_by_name_in_the_catalog() -> No
 
 
 @pytest.mark.parametrize("approval", ["never", "ask", "always"])
-def test_its_form_is_put_before_a_person_whatever_approval_is(office: Office, approval: str) -> None:
-    app, state = ask(office, "Write 'hello' to a.txt", keep=True, approval=approval)
+def test_its_form_is_put_before_a_person_whatever_approval_is(files: FileAgents, approval: str) -> None:
+    app, state = ask(files, "Write 'hello' to a.txt", keep=True, approval=approval)
     (question,) = state["__interrupt__"]
     assert (question.value["type"], question.value["confirm"]) == ("tool_approval", True)
     assert flat(question.value)["args"] == {"file_path": "a.txt", "text": "hello"}
     edited = decision_on("edit", question.value, args={"file_path": "b.txt", "text": "hello"})
     (again,) = app.invoke(Command(resume=edited), THREAD)["__interrupt__"]
     assert flat(again.value)["args"]["file_path"] == "b.txt"
-    assert office.written == []
+    assert files.written == []
     assert text(app.invoke(Command(resume={"type": "approve"}), THREAD)) == "Write 'hello' to a.txt: written"
-    assert office.written == [("b.txt", "hello")]
+    assert files.written == [("b.txt", "hello")]
 
 
-def test_nobody_is_asked_in_a_run_that_nobody_attends(office: Office) -> None:
-    _, state = ask(office, "Write 'hello' to a.txt", keep=True, attended=False)
+def test_nobody_is_asked_in_a_run_that_nobody_attends(files: FileAgents) -> None:
+    _, state = ask(files, "Write 'hello' to a.txt", keep=True, attended=False)
     assert state["results"]["1"]["status"] == "needs_input"
-    assert office.written == []
+    assert files.written == []
 
 
 @pytest.mark.parametrize(
@@ -178,19 +178,19 @@ def test_nobody_is_asked_in_a_run_that_nobody_attends(office: Office) -> None:
         "How do I write 'hello' to a.txt?",
     ],
 )
-def test_an_allowed_tool_changes_nothing_unless_all_is_understood(office: Office, request_: str) -> None:
-    state = ask(office, request_, allow=("files/write_file",))
+def test_an_allowed_tool_changes_nothing_unless_all_is_understood(files: FileAgents, request_: str) -> None:
+    state = ask(files, request_, allow=("files/write_file",))
     assert all(result["status"] != "done" for result in state["results"].values())
-    assert office.written == []
+    assert files.written == []
 
 
-def test_steps_wait_for_the_results_that_they_use_and_for_effects(office: Office) -> None:
-    state = ask(office, "Read a.txt and write the result to b.txt, then read b.txt", allow=("files/write_file",))
+def test_steps_wait_for_the_results_that_they_use_and_for_effects(files: FileAgents) -> None:
+    state = ask(files, "Read a.txt and write the result to b.txt, then read b.txt", allow=("files/write_file",))
     assert [step["depends_on"] for step in state["plan"]["steps"]] == [[], ["1"], ["2"]]
-    assert office.written == [("b.txt", "content of a.txt")]
+    assert files.written == [("b.txt", "content of a.txt")]
 
 
-def test_a_step_goes_on_beside_an_effect_that_it_cannot_see(office: Office) -> None:
+def test_a_step_goes_on_beside_an_effect_that_it_cannot_see(files: FileAgents) -> None:
     @tool
     def get_weather(city: Literal["Oslo", "Rome"]) -> str:
         """Get the weather of a city."""
@@ -198,7 +198,7 @@ def test_a_step_goes_on_beside_an_effect_that_it_cannot_see(office: Office) -> N
 
     get_weather.metadata = READS
     settings = Settings(attended=False, approval="never")
-    supervisor = create_supervisor(outside({**office.agents(), "meteo": [get_weather]}), settings=settings)
+    supervisor = create_supervisor(outside({**files.agents(), "meteo": [get_weather]}), settings=settings)
     request_ = HumanMessage("Write 'x' to a.txt and get the weather of Oslo")
     state = supervisor.compile(checkpointer=InMemorySaver()).invoke({"messages": [request_]}, THREAD)
     assert [step["depends_on"] for step in state["plan"]["steps"]] == [[], []]
@@ -208,15 +208,15 @@ def test_a_step_goes_on_beside_an_effect_that_it_cannot_see(office: Office) -> N
 
 
 @pytest.mark.parametrize("request_", ["hi", "what can you do?"])
-def test_agents_and_requests_that_work_are_listed(office: Office, request_: str) -> None:
-    said = text(ask(office, request_))
+def test_agents_and_requests_that_work_are_listed(files: FileAgents, request_: str) -> None:
+    said = text(ask(files, request_))
     assert "- files: Files of the office." in said
     assert "Requests that work" not in said  # nobody knows a file that is there
 
 
-def test_a_hidden_agent_is_not_listed(office: Office) -> None:
+def test_a_hidden_agent_is_not_listed(files: FileAgents) -> None:
     hidden = Policy(callsheet_policy=1, default="deny")
-    app = create_supervisor(outside(office.agents()), settings=Settings(approval="never"), policy=hidden).compile()
+    app = create_supervisor(outside(files.agents()), settings=Settings(approval="never"), policy=hidden).compile()
     assert "files" not in text(app.invoke({"messages": [HumanMessage("what can you do?")]}, THREAD))
 
 
@@ -321,10 +321,10 @@ def test_a_question_is_an_argument_whose_words_the_answer_must_contain() -> None
     assert not filled(SEARCH, "good morning").question
 
 
-def test_an_enumeration_is_one_call_for_each_value(office: Office) -> None:
+def test_an_enumeration_is_one_call_for_each_value(files: FileAgents) -> None:
     assert spread(LENGTH, "Convert 3, 5 and 8 miles to km") == [f"Convert {n} miles to km" for n in (3, 5, 8)]
     assert spread(READ, "Read a.txt") == []
-    assert [step["text"] for step in ask(office, "Read a.txt and b.txt")["plan"]["steps"]] == [
+    assert [step["text"] for step in ask(files, "Read a.txt and b.txt")["plan"]["steps"]] == [
         "Read a.txt",
         "Read b.txt",
     ]

@@ -69,7 +69,7 @@ def test_paths_stay_in_the_folders_that_a_server_may_use(root: Path, args: dict[
     filled = {name: v.format(root=root) if isinstance(v, str) else v for name, v in args.items()}
     refusal = outside([str(root)], of(), filled, folder=str(root))
     assert bool(refusal) is refused
-    assert not refusal or "Nothing was sent: give a place in them" in refusal.reason
+    assert not refusal or "Nothing was sent: give a path inside them" in refusal.reason
     assert outside([], of(), filled) is None
 
 

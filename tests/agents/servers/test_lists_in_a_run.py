@@ -118,7 +118,7 @@ async def test_check_and_the_next_load_say_what_is_new(config: Path, capsys: pyt
 async def test_a_new_tool_is_refused_as_new_and_with_the_command_that_shows_it(config: Path) -> None:
     registry, _ = await opened(config)
     why = registry.refused(["ide/build"])["ide/build"]
-    assert why == "it is new since its server was accepted: look at it with `callsheet approve ide/build`"
+    assert why == "it was added after its server was accepted: look at it with `callsheet approve ide/build`"
 
 
 async def test_a_registry_tells_the_news_of_its_agents_to_those_who_may_know(config: Path) -> None:

@@ -315,7 +315,7 @@ def test_a_loop_does_not_wait_for_itself() -> None:
     async def waits() -> None:
         loop.blocking(_thread())
 
-    with pytest.raises(RuntimeError, match="cannot wait for itself"):
+    with pytest.raises(RuntimeError, match="cannot block on itself"):
         loop.blocking(waits(), 5)
 
 

@@ -29,12 +29,13 @@ def test_a_query_is_weaker_without_what_serves_it(bench: Benchmark) -> None:
 
 
 def test_figures_are_computed_from_pairs() -> None:
-    found = figures([Asked("a", 1.0, 0.2, False, True), Asked("b", 0.6, 0.8, False, False)])
-    assert [figure.mean for figure in found] == [3 / 4, 0.0, 0.5, pytest.approx((0.04 + 0.16 + 0.64) / 4)]
+    found = figures([Asked("a", 1.0, 0.2, "found", "nothing_fits"), Asked("b", 0.6, 0.8, "unsure", "found")])
+    assert [figure.mean for figure in found] == [3 / 4, 0.0, 0.5, 0.5, 0.5, pytest.approx((0.04 + 0.16 + 0.64) / 4)]
 
 
 def test_reliability_is_computed_by_fifths() -> None:
-    found = [Asked("a", 0.9, 0.3, False, True), Asked("b", 0.5, 0.3, False, False), Asked("c", 0.35, 1.0, False, False)]
+    pairs = [("a", 0.9, 0.3), ("b", 0.5, 0.3), ("c", 0.35, 1.0)]
+    found = [Asked(group, there, away, "unsure", "unsure") for group, there, away in pairs]
     assert reliability(found) == ".32 / .33, .50 / 1.00, .90 / 1.00"
 
 

@@ -154,7 +154,7 @@ def test_a_folder_without_a_manifest_says_what_it_should_hold_or_the_first_reaso
         load(tmp_path)
     (tmp_path / "a.json").write_text("{}")
     (tmp_path / "b.json").write_text("[")
-    with pytest.raises(CatalogError, match=r"none of its 2 files is a manifest: .*a\.json: not a catalog"):
+    with pytest.raises(CatalogError, match=r"none of its 2 files is a manifest; the first: .*a\.json: not a catalog"):
         load(tmp_path)
 
 

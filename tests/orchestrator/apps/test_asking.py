@@ -98,7 +98,7 @@ ALL = ("poet/run", "clerk/run", "notary/run")
 FORM = "Ask the clerk to file form 12"
 
 
-class Office:
+class AskingApp:
     """An app that asks a person, and counts how often its first node runs."""
 
     def __init__(self, name: str) -> None:
@@ -149,19 +149,22 @@ async def test_the_tokens_of_an_app_are_streamed() -> None:
 
 
 def test_what_an_app_asks_is_asked_by_the_run_and_resumes_it() -> None:
-    office = Office("clerk")
-    app = supervised([office.app()])
+    clerk = AskingApp("clerk")
+    app = supervised([clerk.app()])
     stopped = app.invoke(message_of(FORM), THREAD)
     (question,) = stopped["__interrupt__"]
     assert question.value == {"who": "clerk", "about": FORM}
     state = app.invoke(Command(resume="yes"), THREAD)
-    assert (state["results"]["1"]["result"], office.began) == ("clerk heard yes", 1)
+    assert (state["results"]["1"]["result"], clerk.began) == ("clerk heard yes", 1)
 
 
 async def test_two_apps_that_ask_at_once_are_answered_by_id() -> None:
     planner = ScriptedModel(replies=[planned(("1", FORM, []), ("2", "Ask the notary to sign form 13", []))])
-    offices, options = [Office("clerk").app(), Office("notary").app()], Settings(approval="never", allow=ALL, tools=1)
-    workflow = create_supervisor(offices, settings=options, planner_model=planner)
+    apps, options = (
+        [AskingApp("clerk").app(), AskingApp("notary").app()],
+        Settings(approval="never", allow=ALL, tools=1),
+    )
+    workflow = create_supervisor(apps, settings=options, planner_model=planner)
     app = workflow.compile(checkpointer=InMemorySaver())
     stopped = await app.ainvoke(message_of("Ask the clerk to file form 12. Ask the notary to sign form 13."), THREAD)
     answers = {question.id: f"yes, {question.value['who']}" for question in stopped["__interrupt__"]}
@@ -174,7 +177,7 @@ async def test_two_apps_that_ask_at_once_are_answered_by_id() -> None:
 
 
 def test_an_app_that_asks_is_approved_first_where_that_is_wanted() -> None:
-    app = supervised([Office("clerk").app()], approval="always", allow=())
+    app = supervised([AskingApp("clerk").app()], approval="always", allow=())
     (approval,) = app.invoke(message_of(FORM), THREAD)["__interrupt__"]
     assert approval.value["type"] == "tool_approval"
     (question,) = app.invoke(Command(resume={"type": "approve"}), THREAD)["__interrupt__"]
@@ -184,7 +187,7 @@ def test_an_app_that_asks_is_approved_first_where_that_is_wanted() -> None:
 
 @pytest.mark.parametrize("own", [None, InMemorySaver()])
 def test_an_app_that_asks_without_a_checkpointer_has_failed_and_says_so(own: Any) -> None:
-    state = supervised([Office("clerk").app(checkpointer=own)], keep=False).invoke(message_of(FORM))
+    state = supervised([AskingApp("clerk").app(checkpointer=own)], keep=False).invoke(message_of(FORM))
     result = state["results"]["1"]
     assert result["status"] == "failed"
     assert "compiled with a checkpointer" in result["error"]
@@ -203,7 +206,7 @@ async def test_an_app_may_take_longer_than_a_call_of_a_tool() -> None:
 
 def test_an_app_can_be_a_tool_of_an_agent_with_callsheet_tools() -> None:
     model = ScriptedModel(replies=[calls("clerk_run", request="file form 12"), AIMessage("Filed.")])
-    tools = CallsheetTools([Office("clerk").app()], approval="never")
+    tools = CallsheetTools([AskingApp("clerk").app()], approval="never")
     agent = create_agent(model, middleware=[tools], checkpointer=InMemorySaver())
     (question,) = agent.invoke(message_of(FORM), THREAD)["__interrupt__"]
     assert question.value["about"] == "file form 12"

@@ -134,19 +134,23 @@ def test_a_cut_finish_does_not_end_the_task() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("bad", "complaint"),
     [
-        AIMessage(" \n"),
-        AIMessage([{"type": "reasoning", "reasoning": "Hm."}]),
-        AIMessage("", response_metadata={"finish_reason": "MALFORMED_FUNCTION_CALL"}),
+        (AIMessage(""), "Your last message was empty."),
+        (AIMessage(" \n"), "Your last message was empty."),
+        (AIMessage([{"type": "reasoning", "reasoning": "Hm."}]), "Your last message was empty."),
+        (AIMessage("", response_metadata={"finish_reason": "MALFORMED_FUNCTION_CALL"}), "Your last message was empty."),
+        (AIMessage("The job", response_metadata={"finish_reason": "length"}), "Your last message was cut"),
+        (AIMessage("", response_metadata={"stop_reason": "max_tokens"}), "Your last message was cut"),
     ],
 )
-def test_a_reply_without_words_or_calls_is_asked_for_again_with_the_same_tools(bad: AIMessage) -> None:
+def test_an_empty_or_cut_reply_is_asked_for_again_with_the_same_tools(bad: AIMessage, complaint: str) -> None:
     printer = Printer()
     result, model = worked(printer, bad, turn(call("print_text", "1", text="a")), AIMessage("Printed."))
-    assert "Your last message was empty" in model.shown[1]["messages"][-1].text
+    assert model.shown[1]["messages"][-1].text.startswith(complaint)
     assert model.shown[1]["tools"] == model.shown[0]["tools"]
-    assert result["status"] == "done"
+    assert complaint not in str(model.shown[2]["messages"])
+    assert (result["status"], result["usage"]["calls"]) == ("done", 3)
 
 
 def test_a_model_that_stays_silent_is_asked_once_and_the_step_fails() -> None:
@@ -169,10 +173,12 @@ def polls(number: int) -> list[AIMessage]:
     return [turn(call("job_status", f"p{n}", job=7)) for n in range(number)]
 
 
-def test_a_job_is_polled_until_it_is_ready() -> None:
+def test_a_job_is_polled_until_it_is_ready_and_its_last_answer_can_be_referred_to() -> None:
     printer = Printer()
-    result, model = worked(printer, turn(call("print_text", "0", text="a")), *polls(5), AIMessage("It is ready."))
-    assert printer.log == ["print a", *["status 7"] * 4]
+    refer = turn(call("print_text", "r", text={"$call": "c5"}))
+    first = turn(call("print_text", "0", text="a"))
+    result, model = worked(printer, first, *polls(5), refer, AIMessage("It is ready."))
+    assert printer.log == ["print a", *["status 7"] * 4, "print ready"]
     assert "its result stands above" in answers(model, 6)["p1"].text
     assert answers(model, 6)["p4"].text == "ready\n[c5]"
     assert result["status"] == "done"

@@ -102,8 +102,8 @@ def test_what_the_command_line_accepted_meanwhile_is_not_overwritten(made: Revie
     stale = made.read().changes[0]
     made.tools = [{**FIND, "description": "Finds contacts quickly."}, DELETE, NEW]
     made.book.accept([change for change in made.read().changes if change.tool == "find_contacts"])
-    assert "something else was accepted since" in decide(client, 409, digest=shown)
-    with pytest.raises(TrustError, match="crm/find_contacts: something else was accepted"):
+    assert "another definition was accepted meanwhile" in decide(client, 409, digest=shown)
+    with pytest.raises(TrustError, match="crm/find_contacts: another definition was accepted"):
         made.book.accept([stale])
     definition = made.book.servers()["crm"].tools["find_contacts"].definition
     assert definition is not None

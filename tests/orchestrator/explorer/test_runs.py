@@ -191,7 +191,7 @@ def test_a_discarded_message_is_counted() -> None:
     assert (total.calls, total.input_tokens, total.cached_tokens, total.seconds) == (2, 20, 8, 1.5)
 
 
-class Shop:
+class ShopPage:
     """The supervisor over the shop of the tests, with its threads; the page shows their runs."""
 
     def __init__(self, shop: Any, monkeypatch: Any, folder: Path, **more: Any) -> None:
@@ -228,7 +228,7 @@ RATE = "Look up the exchange rate of the currency 'USD' in euro."
 async def test_the_threads_of_the_command_line_are_shown(
     shop: FakeAgents, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    page = Shop(shop, monkeypatch, tmp_path, settings=Settings(approval="never"))
+    page = ShopPage(shop, monkeypatch, tmp_path, settings=Settings(approval="never"))
     with page.threads.locked("rates"):
         given = {"messages": [{"role": "user", "content": RATE}]}
         await run_workflow(page.workflow, page.threads, "rates", given, lambda _: None)
@@ -248,7 +248,7 @@ async def test_the_threads_of_the_command_line_are_shown(
 async def test_a_question_of_the_command_line_waits_in_the_page(
     shop: FakeAgents, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    page = Shop(shop, monkeypatch, tmp_path, settings=Settings(approval="always"))
+    page = ShopPage(shop, monkeypatch, tmp_path, settings=Settings(approval="always"))
     await page.events(RATE)
     assert [thread["status"] for thread in page.client.get("/callsheet/api/runs").json()] == ["waiting"]
     (told,) = shown(page.client, "t")
@@ -258,7 +258,7 @@ async def test_a_question_of_the_command_line_waits_in_the_page(
 
 
 @pytest.fixture
-def weather(shop: FakeAgents, worker: ScriptedModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Shop:
+def weather(shop: FakeAgents, worker: ScriptedModel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ShopPage:
     """A supervisor with models, which plans two steps and writes the answer word by word."""
     plan = planned(("a", "tell the weather of Oslo", []), ("b", "look up the rate of USD", ["a"]))
     models: dict[str, Any] = {
@@ -266,10 +266,10 @@ def weather(shop: FakeAgents, worker: ScriptedModel, monkeypatch: pytest.MonkeyP
         "worker_model": worker,
         "answer_model": GenericFakeChatModel(messages=iter([AIMessage("Sun in Oslo, and 0.9 EUR.")] * 2)),
     }
-    return Shop(shop, monkeypatch, tmp_path, settings=Settings(), **models)
+    return ShopPage(shop, monkeypatch, tmp_path, settings=Settings(), **models)
 
 
-async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(weather: Shop) -> None:
+async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(weather: ShopPage) -> None:
     for request in ("the weather, and then the rate", "and once more"):
         told = weather.drawn(await weather.events(request))
         states = [tuple((step["status"], len(step["calls"])) for step in run["steps"]) for run in told]
@@ -296,7 +296,7 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(we
 
 
 async def test_the_page_shows_of_a_run_what_the_command_line_prints(
-    weather: Shop, shop: FakeAgents, capsys: pytest.CaptureFixture[str]
+    weather: ShopPage, shop: FakeAgents, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shop.broken.add("exchange_rate")
     events = await weather.events("the weather, and then the rate")

@@ -240,8 +240,8 @@ def test_after_a_refusal_a_program_makes_no_other_call_even_if_that_was_approved
     ("answer", "problem"),
     [
         ({"decisions": [{"type": "approve"}]}, "2 decisions, one for each call in their order, and this one 1"),
-        ({"decisions": [{"type": "approve"}, {"type": "edit"}]}, "decision 2: 'edit' is not offered here"),
-        ({"decisions": [{"type": "approve"}, {"type": "approve", "always": True}]}, '"always" is not offered'),
+        ({"decisions": [{"type": "approve"}, {"type": "edit"}]}, "decision 2: 'edit' is not allowed for this call"),
+        ({"decisions": [{"type": "approve"}, {"type": "approve", "always": True}]}, '"always" is not allowed'),
         ({"decisions": [{"type": "approve"}, {"type": "approve", "hash": "x"}]}, "decision 2 has the hash of another"),
         ("yes", "2 decisions"),
     ],
@@ -265,7 +265,7 @@ def test_whoever_gives_no_answer_three_times_has_rejected_the_calls(asking: Any,
         state = app.invoke(Command(resume="yes"), THREAD)
     assert "__interrupt__" not in state
     assert shop.called == []
-    assert "asked about 3 times" in state["results"]["1"]["error"]
+    assert "asked 3 times without a valid answer" in state["results"]["1"]["error"]
 
 
 def test_decisions_in_another_order_are_refused_by_their_hashes(asking: Any, shop: FakeAgents) -> None:

@@ -195,7 +195,7 @@ def test_a_call_behind_one_that_waits_for_a_person_waits_too(asking: Any, shop: 
     assert "__interrupt__" not in state
 
 
-def test_a_rejected_call_is_not_sent_and_not_tried_elsewhere(
+def test_a_rejected_call_is_not_tried_with_another_tool_and_its_reason_is_told(
     asking: Any,
     shop: FakeAgents,
     worker: ScriptedModel,
@@ -339,7 +339,7 @@ def test_an_invalid_decision_is_asked_for_three_times_at_most(app: Any, shop: Fa
     assert set(asked(resume(app, s2=answer))) == {"1"}
     (call,) = app.get_state(THREAD).values["results"]["2"]["calls"]
     assert (call["kind"], call["effect"], shop.called) == ("rejected", "none", [])
-    assert "it was asked about 3 times, and not answered" in call["error"]
+    assert "the question was asked 3 times without a valid answer" in call["error"]
 
 
 def test_only_invalid_decisions_in_a_row_are_counted(app: Any, shop: FakeAgents) -> None:

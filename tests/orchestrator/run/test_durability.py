@@ -20,6 +20,7 @@ from callsheet import Settings, create_supervisor
 from callsheet.agents.calls import run_claim
 from callsheet.agents.calls.review import TOOK_EFFECT, decision_on, flat
 from fake_agents import FakeAgents
+from power_cut import PowerCut
 from scripted_model import ScriptedModel, calls, planned
 
 RATE, NOTE = "look up the rate of USD", "write a note with it"
@@ -28,10 +29,6 @@ GIVEN: Any = {"messages": [HumanMessage(f"Please {RATE}, and {NOTE}")]}
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 ONCE = ["exchange_rate", "write_note"]
 PROGRAM = "rate = bank_exchange_rate(currency='USD')\nnoted = notebook_write_note(text=rate)\nf'{rate}, {noted}'"
-
-
-class PowerCut(BaseException):
-    """What no handler may swallow."""
 
 
 class Fragile(InMemorySaver):

@@ -87,7 +87,7 @@ async def test_a_tool_that_is_gone_when_its_session_opens_is_refused(
     _, registry, retriever, following = followed({"a": servers.stdio("vanishing")})
     answer = await answered(registry, "a/work", user)
     assert answer.status == "error"
-    assert "its server does not offer it any more" in answer.text
+    assert "its server no longer lists it" in answer.text
     assert servers.count("vanishing", "call") == 0
     following.settled(30)
     assert until(lambda: set(retriever.catalog.tools) == {"a/other"})

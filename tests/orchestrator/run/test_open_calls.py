@@ -192,7 +192,7 @@ async def test_a_call_that_cannot_be_recorded_is_not_sent(bank: Bank) -> None:
     CallLedger("").file.replace(b"{")
     state = await app_of(bank).ainvoke(order(), thread("first"))
     assert (state["results"]["1"]["status"], bank.paid) == ("failed", [])
-    assert "nothing was sent, because it cannot be recorded" in state["results"]["1"]["error"]
+    assert "nothing was sent, because the record of open calls cannot be written" in state["results"]["1"]["error"]
 
 
 async def test_the_ledger_has_no_arguments(stopped: Bank) -> None:

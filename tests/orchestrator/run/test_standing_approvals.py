@@ -102,7 +102,7 @@ def test_tools_are_asked_about_with_interrupt_on_or_approval_always(
     assert flat(rates.request())["decisions"] == decisions
     assert shop.called == []
     if "respond" not in decisions:
-        assert "'respond' is not offered here" in rates.answer({"type": "respond", "message": "1"})["problem"]
+        assert "'respond' is not allowed for this call" in rates.answer({"type": "respond", "message": "1"})["problem"]
     assert rates.answer({"type": "approve"})["status"] == "done"
     assert "approval needs a checkpointer" in own(saved=False, **more).request()
 
@@ -198,7 +198,7 @@ def test_always_counts_only_where_it_is_offered(
     if where == "unstored":
         monkeypatch.setattr(StandingApprovals, "add", lambda *_: (_ for _ in ()).throw(OSError("the disk is full")))
     problem = rates.answer(answer)["problem"]
-    assert ("the disk is full" if where == "unstored" else '"always" is not offered here') in problem
+    assert ("the disk is full" if where == "unstored" else '"always" is not allowed for this call') in problem
     assert shop.called == []
     assert rates.answer({"type": "approve"})["status"] == "done"
 

@@ -25,7 +25,7 @@ ASKED = {"question": "which form?", "about": "Ask the clerk to file a form"}
 
 
 @pytest.fixture(scope="module")
-def office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def clerk_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("office")
     shutil.copytree(OFFICE, folder, dirs_exist_ok=True)
     server = DevServer(folder, folder / "langgraph.json", folder / "server.log")
@@ -40,8 +40,8 @@ def supervised(url: str, *, keep: bool = True) -> Any:
     return workflow.compile(checkpointer=InMemorySaver() if keep else None)
 
 
-async def test_what_a_remote_graph_asks_is_asked_by_our_run_and_resumes_it(office: str) -> None:
-    app = supervised(office)
+async def test_what_a_remote_graph_asks_is_asked_by_our_run_and_resumes_it(clerk_server: str) -> None:
+    app = supervised(clerk_server)
     (first,) = (await app.ainvoke(REQUEST, THREAD))["__interrupt__"]
     assert first.value == ASKED
     (second,) = (await app.ainvoke(Command(resume="form 12"), THREAD))["__interrupt__"]
@@ -51,8 +51,8 @@ async def test_what_a_remote_graph_asks_is_asked_by_our_run_and_resumes_it(offic
     assert len(result["calls"]) == 1
 
 
-def test_a_question_of_a_remote_graph_resumes_a_blocking_caller(office: str) -> None:
-    app = supervised(office)
+def test_a_question_of_a_remote_graph_resumes_a_blocking_caller(clerk_server: str) -> None:
+    app = supervised(clerk_server)
     (first,) = app.invoke(REQUEST, THREAD)["__interrupt__"]
     assert first.value == ASKED
     (second,) = app.invoke(Command(resume="form 13"), THREAD)["__interrupt__"]
@@ -61,8 +61,8 @@ def test_a_question_of_a_remote_graph_resumes_a_blocking_caller(office: str) -> 
     assert state["results"]["1"]["result"].startswith("The clerk reports form 13: sure")
 
 
-async def test_the_tokens_of_a_remote_graph_are_streamed(office: str) -> None:
-    app = supervised(office)
+async def test_the_tokens_of_a_remote_graph_are_streamed(clerk_server: str) -> None:
+    app = supervised(clerk_server)
     for answer in (REQUEST, Command(resume="form 14")):
         await app.ainvoke(answer, THREAD)
     words = []
@@ -73,9 +73,9 @@ async def test_the_tokens_of_a_remote_graph_are_streamed(office: str) -> None:
     assert [word for word in words if word in ("The", "clerk", "reports")] == ["The", "clerk", "reports"]
 
 
-async def test_the_same_server_through_its_a2a_endpoint(office: str) -> None:
-    (assistant,) = await get_client(url=office).assistants.search(graph_id="clerk")
-    agent = A2AAgent(f"{office}/a2a/{assistant['assistant_id']}")
+async def test_the_same_server_through_its_a2a_endpoint(clerk_server: str) -> None:
+    (assistant,) = await get_client(url=clerk_server).assistants.search(graph_id="clerk")
+    agent = A2AAgent(f"{clerk_server}/a2a/{assistant['assistant_id']}")
     app: Any = create_supervisor([agent], settings=Settings(allow=("clerk/run",))).compile(InMemorySaver())
     (first,) = (await app.ainvoke(REQUEST, THREAD))["__interrupt__"]
     assert first.value["data"][0]["value"] == ASKED
@@ -89,8 +89,8 @@ async def test_the_same_server_through_its_a2a_endpoint(office: str) -> None:
     assert {"The clerk", "The clerk reports form"} <= set(told)
 
 
-async def test_without_a_checkpointer_the_question_of_a_remote_graph_is_an_error(office: str) -> None:
-    result = (await supervised(office, keep=False).ainvoke(REQUEST))["results"]["1"]
+async def test_without_a_checkpointer_the_question_of_a_remote_graph_is_an_error(clerk_server: str) -> None:
+    result = (await supervised(clerk_server, keep=False).ainvoke(REQUEST))["results"]["1"]
     assert result["status"] == "failed"
     assert "compiled with a checkpointer" in result["error"]
 

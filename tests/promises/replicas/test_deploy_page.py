@@ -20,7 +20,7 @@ from mcp import Client
 
 from callsheet.orchestrator.cli.main import main
 from fleet import Fleet, definition
-from gateway_desk import said
+from local_gateway import said
 
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "deploy.md"

@@ -1,29 +1,19 @@
-"""A fleet of servers whose words a test can change, and a program that is cut off."""
+"""A program that is cut off."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
 
 from callsheet.orchestrator.step import StepNodes
-from fleet import Fleet, empty_fleet
+from power_cut import PowerCut
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
-    """An empty fleet, with a home of its own for agreements, pins and indexes; every reading asks its servers."""
-    return empty_fleet(tmp_path, monkeypatch)
-
-
-class PowerCut(BaseException):
-    """What no handler may swallow."""
-
-
-@pytest.fixture
-def cut_off(monkeypatch: pytest.MonkeyPatch) -> Any:
+def cut_off(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Awaitable[None]]:
     """Starts a request and cuts the program off when tools were picked and their worker is about to start."""
 
     async def start(workflow: Any, request: str, memory: Any, config: Any) -> None:

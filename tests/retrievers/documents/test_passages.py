@@ -328,7 +328,7 @@ def test_an_unreadable_file_is_refused_with_the_reason(tmp_path: Path, name: str
 @pytest.mark.parametrize(("name", "content"), [("a.docx", word("0" * 2_000_000)), ("a.txt", b"0" * 2_000_000)])
 def test_a_document_too_large_when_unpacked_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DocumentError, match=r"2,000,\d{3} bytes to be read at once, 1,000,000 are allowed"):
+    with pytest.raises(DocumentError, match=r"it has 2,000,\d{3} bytes, and at most 1,000,000 can be read"):
         loaded(tmp_path / name, largest=1_000_000)
 
 

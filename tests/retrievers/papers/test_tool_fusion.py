@@ -1,13 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
 
-from callsheet.graphs import Catalog, knowledge_graph
-from callsheet.retrievers import METHODS, graph_rag_tool_fusion
+from callsheet.graphs import Catalog, SettingsError, knowledge_graph
+from callsheet.retrievers import METHODS, expected_accuracy, first_within_tokens, graph_rag_tool_fusion
 from scripted import catalog_of, selector, tools_of_a
 
 
@@ -59,6 +60,34 @@ def test_the_list_of_a_selection_is_that_of_the_algorithm_whatever_the_maximum_o
     assert [tool.id for tool in found.tools] == [reached.tool for reached in algorithm]
     assert [tool.id for tool in found.tools] == ["a/x", "c/n", "b/y", "c/m", "a/z"]
     assert [agent.id for agent in found.agents] == ["a", "b"]
+
+
+def test_eq_1_adds_what_fits_of_the_dependencies() -> None:
+    """.4 of the search and .5 of dependencies; 10 of 25 tools fit: .4 + .5 * 10 / 25 = .6; all 8 fit: .9."""
+    assert expected_accuracy(0.4, 0.5, limit=10, found=25) == pytest.approx(0.6)
+    assert expected_accuracy(0.4, 0.5, limit=10, found=8) == pytest.approx(0.9)
+    with pytest.raises(SettingsError, match="K and N must be at least 1, not 10 and 0"):
+        expected_accuracy(0.4, 0.5, limit=10, found=0)
+
+
+def test_a_list_is_cut_at_the_first_tool_that_does_not_fit() -> None:
+    """30, 30 + 50 = 80, 80 + 10 = 90: of 85 tokens, two fit, although the third alone would."""
+    costs = {"x": 30, "y": 50, "z": 10}
+
+    def cost(tools: Sequence[str]) -> int:
+        return sum(costs[tool] for tool in tools)
+
+    fitting = [first_within_tokens(["x", "y", "z"], cost, tokens=tokens) for tokens in (20, 30, 85, 90, None)]
+    assert fitting == [0, 1, 2, 3, 3]
+
+
+def test_a_selection_by_a_published_method_is_cut_at_its_tokens() -> None:
+    catalog = catalog_of(a_x="", b_y="", c_z="")
+    method = replace(METHODS["graph-rag-tool-fusion"], texts="full")
+    made = selector(catalog, {"a/x": 0.9, "b/y": 0.8, "c/z": 0.7}, made=method)
+    found = made.select("q", schema_tokens=made.tokens.count(["a/x", "b/y"]))
+    assert [tool.id for tool in found.tools] == ["a/x", "b/y"]
+    assert [(cut.id, "tokens of schemas" in cut.reason) for cut in found.trace.cut] == [("c/z", True)]
 
 
 NAMES = "bcdefx"

@@ -10,8 +10,10 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, Grants, Loaded, Policy, Tool
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.retrievers import AgentGraphRetriever, StepNeed
-from callsheet.retrievers.selection.copies import copies_in
+from callsheet.graphs.dependencies import Outcomes
+from callsheet.retrievers import AgentGraphRetriever, SelectSettings, StepNeed
+from callsheet.retrievers.selection.copies import find_copies
+from callsheet.retrievers.selection.ranking import Ranker
 
 MEANINGS = 40
 
@@ -65,26 +67,26 @@ def test_of_nearly_identical_tools_the_later_one_is_the_copy(
     cosine: float, more: dict[str, Any], expected: dict[str, str]
 ) -> None:
     loaded = Loaded(catalog(FIRST), **more)
-    assert copies_in(loaded, meanings(loaded, cosine)).originals == expected
+    assert find_copies(loaded, meanings(loaded, cosine)).originals == expected
     one_api = Loaded(catalog(FIRST, dict.fromkeys(FIRST, "shop")), **more)
-    assert copies_in(one_api, meanings(one_api, cosine)).originals == {}
+    assert find_copies(one_api, meanings(one_api, cosine)).originals == {}
 
 
 def test_without_vectors_the_same_words_make_a_copy() -> None:
     tools = (Tool(agent=name, name="list_files", description="Lists  FILES.") for name in ("one", "two"))
     other = Tool(agent="three", name="list_files", description="Lists the files of a ticket.")
     agents = tuple(Agent(id=tool.agent, tools=(tool,)) for tool in (*tools, other))
-    assert copies_in(Loaded(Catalog(agents=agents)), None).originals == {"two/list_files": "one/list_files"}
-    assert copies_in(Loaded(Catalog()), None).originals == {}
+    assert find_copies(Loaded(Catalog(agents=agents)), None).originals == {"two/list_files": "one/list_files"}
+    assert find_copies(Loaded(Catalog()), None).originals == {}
 
 
 @pytest.mark.parametrize("vectors", [None, np.ones((2000, 4), np.float32)], ids=["words", "vectors"])
 def test_thousands_of_agents_with_the_same_tool_cost_little(vectors: np.ndarray | None) -> None:
     tools = (Tool(agent=f"a{n}", name="search", description="Searches.") for n in range(2000))
     loaded = Loaded(Catalog(agents=tuple(Agent(id=tool.agent, tools=(tool,)) for tool in tools)))
-    found = copies_in(loaded, vectors)
-    assert set(found.originals.values()) <= {f"a{n}/search" for n in range(21)}
-    assert (len(found.originals), found.last) == (1999, frozenset())
+    found = find_copies(loaded, vectors)
+    assert found.originals == {f"a{n}/search": "a0/search" for n in range(1, 2000)}
+    assert found.imitators == frozenset()
 
 
 def others(count: int) -> dict[str, Sequence[str]]:
@@ -96,24 +98,31 @@ def test_an_agent_that_is_largely_like_five_others_imitates_wherever_it_stands()
     suite = {"suite": [f"m{3 * n}_s" for n in range(5)]}
     for agents in ({**others(6), **suite}, {**suite, **others(6)}):
         loaded = Loaded(catalog(agents))
-        found = copies_in(loaded, meanings(loaded, 0.8))
+        found = find_copies(loaded, meanings(loaded, 0.8))
         assert found.originals == {f"suite/m{3 * n}_s": f"a{n}/m{3 * n}_a" for n in range(5)}
-        assert set(found.bounded.values()) == {"suite"}
-        assert len(found.bounded) == 5
+        assert found.imitators == {"suite"}
 
 
 @pytest.mark.parametrize(
-    ("suite", "bounded"),
+    "suite",
     [
-        ([f"m{3 * n}_s" for n in range(4)], 0),  # like four others
-        ([f"m{n}_s" for n in range(12)], 0),  # as many tools of four others
-        ([f"m{3 * n}_s" for n in range(5)] + [f"own{n}_s" for n in range(8)], 5),  # not largely
+        [f"m{3 * n}_s" for n in range(4)],  # like four others
+        [f"m{n}_s" for n in range(12)],  # as many tools of four others
+        [f"m{3 * n}_s" for n in range(5)] + [f"own{n}_s" for n in range(8)],  # not largely
     ],
 )
-def test_an_agent_that_is_like_fewer_or_largely_itself_is_no_imitation(suite: list[str], bounded: int) -> None:
+def test_an_agent_that_is_like_fewer_or_largely_itself_is_no_imitation(suite: list[str]) -> None:
     loaded = Loaded(catalog({**others(6), "suite": suite}))
-    found = copies_in(loaded, meanings(loaded, 0.8))
-    assert (found.originals, len(found.bounded)) == ({}, bounded)
+    found = find_copies(loaded, meanings(loaded, 0.8))
+    assert (found.originals, found.imitators) == ({}, frozenset())
+
+
+def test_all_tools_of_an_agent_that_imitates_stand_behind_also_those_that_are_its_own() -> None:
+    suite = [f"m{3 * n}_s" for n in range(5)] + [f"own{n}_s" for n in range(7)]
+    loaded = Loaded(catalog({**others(6), "suite": suite}))
+    found = find_copies(loaded, meanings(loaded, 0.8))
+    assert found.originals.keys() == {f"suite/{name}" for name in suite}
+    assert not any(original.startswith("suite/") for original in found.originals.values())
 
 
 def test_tools_named_after_the_arguments_of_five_others_imitate() -> None:
@@ -126,23 +135,24 @@ def test_tools_named_after_the_arguments_of_five_others_imitate() -> None:
     for name in ("get_{}_id", "{}Id", "{}-id-source"):
         tools = tuple(Tool(agent="evil", name=name.format(noun)) for noun in nouns)
         agents = tuple(map(needing, nouns))
-        found = copies_in(Loaded(Catalog(agents=(Agent(id="evil", tools=tools), *agents))), None)
-        assert (len(found.last), set(found.bounded.values())) == (len(nouns), {"evil"})
-        few = copies_in(Loaded(Catalog(agents=(Agent(id="evil", tools=tools), *agents[:4]))), None)
-        assert few.last == frozenset()
+        vectors = np.eye(2 * len(nouns), dtype=np.float32)
+        found = find_copies(Loaded(Catalog(agents=(Agent(id="evil", tools=tools), *agents))), vectors)
+        assert (len(found.originals), found.imitators) == (len(nouns), {"evil"})
+        few = find_copies(Loaded(Catalog(agents=(Agent(id="evil", tools=tools), *agents[:4]))), vectors[:-2])
+        assert few.imitators == frozenset()
 
 
 def test_twenty_servers_for_one_thing_do_not_imitate_each_other() -> None:
     loaded = Loaded(catalog({f"files{n}": ("read_f", "write_f", "move_f") for n in range(20)}))
-    assert copies_in(loaded, meanings(loaded, 0.8)).bounded == {}
+    assert find_copies(loaded, meanings(loaded, 0.8)).imitators == frozenset()
 
 
 def test_what_comes_later_makes_nobody_an_imitator() -> None:
     victim = {"victim": [f"m{3 * n}_s" for n in range(5)]}
     places = {"victim": 1, **{f"a{n}": 2 for n in range(6)}}
     loaded = Loaded(catalog({**others(6), **victim}), places=places)
-    found = copies_in(loaded, meanings(loaded, 0.95))
-    assert found.bounded == {}
+    found = find_copies(loaded, meanings(loaded, 0.95))
+    assert found.imitators == frozenset()
     assert set(found.originals) == {f"a{n}/m{3 * n}_a" for n in range(5)}
 
 
@@ -213,18 +223,29 @@ def test_a_copy_serves_where_the_original_may_not_or_the_request_names_its_agent
         assert (picked.verdict, picked.tools[0].id) == ("unsure", f"super-suite/{WORK[wanted][0]}")
 
 
-def test_who_imitates_gets_a_fifth_of_the_places_unless_the_request_names_it() -> None:
+def test_a_copy_does_not_stand_behind_an_original_that_fails() -> None:
+    settings = SelectSettings(capability_weight=0, learned=True)
+
+    def use_of_copy(ranker: Ranker, failed: int) -> float:
+        ranker._outcomes = lambda: {"weather/get_forecast": Outcomes(failed=failed)}
+        return ranker.rank(QUERIES["weather"], settings).use[ranker.row["other-weather/get_forecast"]]
+
+    both = retriever(*HONEST, CLONE).selector.ranker
+    assert use_of_copy(both, failed=4) > 3 * use_of_copy(both, failed=1)
+    hidden = retriever(*HONEST[1:], CLONE).selector.ranker
+    assert use_of_copy(hidden, failed=4) == use_of_copy(hidden, failed=1), "what failed is not there"
+
+
+def test_own_tools_of_who_imitates_come_last_unless_the_request_names_it() -> None:
     own = tuple(owned("super-suite", f"tidy_{n}", f"Tidies up the attic, room {n}.") for n in range(5))
     suite = SUITE.model_copy(update={"tools": (*SUITE.tools, *own)})
     made = retriever(*HONEST, suite)
 
-    def its(query: str, begins: str = "super-suite/") -> int:
-        return sum(tool.id.startswith(begins) for tool in made.select(query, agents=10).tools)
+    def first(query: str) -> str:
+        return made.select(query).tools[0].id.partition("/")[0]
 
-    assert its("Tidy up the attic") == 2
-    assert its("Tidy up the attic with super-suite/tidy_0") == 3, "the others were not named"
-    assert its("Tidy up the attic with super-suite", "super-suite/tidy_") == 5
-    cut = made.select("Tidy up the attic", agents=10).trace.cut
-    assert any("a fifth of the places" in one.reason for one in cut)
+    assert first("Tidy up the attic") != "super-suite"
+    assert first("Tidy up the attic with super-suite/tidy_0") == "super-suite"
+    assert first("Tidy up the attic with super-suite") == "super-suite"
     alone = retriever(*HONEST, Agent(id="super-suite", tools=own))
     assert sum(tool.id.startswith("super-suite/") for tool in alone.select("Tidy up the attic").tools) == 5

@@ -42,7 +42,7 @@ def test_where_no_tool_is_about_the_request_a_search_of_the_web_is_found_and_the
     assert "serves any subject" in explain_tool("search/web_search", with_it)
     assert (with_it.verdict, without.verdict) == ("unsure", "nothing_fits")
     assert with_it.probability == without.probability < 0.5  # type: ignore[operator]
-    assert with_it.trace.verdict.endswith("no tool seems to be about it, but search/web_search serves any subject")
+    assert with_it.trace.verdict.endswith("no tool seems to fit it, but search/web_search serves any subject")
 
 
 def test_a_general_tool_is_not_added_where_a_specific_one_fits(retriever: AgentGraphRetriever) -> None:

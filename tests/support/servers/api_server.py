@@ -37,7 +37,7 @@ class Sent:
 
 
 @dataclass
-class Shop:
+class ShopApi:
     """An API that answers as told, and remembers what it was sent.
 
     Attributes:
@@ -62,10 +62,10 @@ class Shop:
 
 
 @contextmanager
-def shop() -> Iterator[Shop]:
+def shop() -> Iterator[ShopApi]:
     """Serves an API."""
     port = free_port()
-    served = Shop(f"http://127.0.0.1:{port}")
+    served = ShopApi(f"http://127.0.0.1:{port}")
     with serving(Starlette(routes=[Route("/{path:path}", served.answer, methods=METHODS)]), port):
         yield served
 

@@ -1,7 +1,7 @@
 // Which view is shown, signing in, and where the focus goes.
 
 import { showSearch } from "./catalog.js";
-import { alert, announce, button, count, make, place } from "./dom.js";
+import { address, alert, announce, button, count, make, place } from "./dom.js";
 import { forgetMap } from "./map.js";
 import { showReview } from "./review.js";
 import { leave, showRuns, showStart } from "./runs/runs.js";
@@ -13,7 +13,7 @@ let overview = null;
 async function show() {
   const { view, given } = place();
   if (location.hash === "#main") return;
-  const name = Object.hasOwn(VIEWS, view) ? view : "start", [title, shown] = VIEWS[name];
+  const name = Object.hasOwn(VIEWS, view) ? view : "nowhere", [title, shown] = VIEWS[name] ?? ["Nothing here", showNowhere];
   document.body.dataset.shows = name;
   leave();
   for (const link of document.querySelectorAll("[data-view]"))
@@ -27,6 +27,14 @@ async function show() {
     if (error instanceof SignIn) signIn(error.message);
     else failed(error);
   }
+}
+
+/** What an address shows that no view has. */
+function showNowhere(view) {
+  const shown = location.hash.replace(/^#\/?/, "");
+  view.replaceChildren(make("section", {}, make("h1", { text: "Nothing here" }), make("p", { class: "words", text: `There is no page "${shown}".` }),
+    make("ul", { class: "plain" }, Object.entries(VIEWS).map(([name, [title]]) => make("li", {}, make("a", { href: address(name), text: title }))))));
+  announce("Nothing here");
 }
 
 function tell(catalog) {

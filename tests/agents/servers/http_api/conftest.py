@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from api_server import Shop, shop
+from api_server import ShopApi, shop
 
 
 @pytest.fixture
-def served() -> Iterator[Shop]:
+def served() -> Iterator[ShopApi]:
     with shop() as running:
         yield running
 

@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from api_server import Shop, called, shop_spec
+from api_server import ShopApi, called, shop_spec
 from callsheet import Settings, ToolRegistry, create_supervisor, load
 from scripted_model import ScriptedModel
 
@@ -34,7 +34,7 @@ def with_parameters(*parameters: dict[str, Any], path: str = "/x", **operation: 
     return shop_spec(paths={path: {method: found}})
 
 
-async def test_what_a_model_sends_by_its_own_names_reaches_the_parameters(tmp_path: Path, served: Shop) -> None:
+async def test_what_a_model_sends_by_its_own_names_reaches_the_parameters(tmp_path: Path, served: ShopApi) -> None:
     names = ("Start", "Start<", "Start>", "\u59cb", "\u7d42", "filter[a]", "filter[b]")
     spec = with_parameters(*({"name": name, "in": "query", "schema": {"type": "string"}} for name in names))
     registry = ToolRegistry.from_catalog(load(entry(tmp_path, spec, served.url)))
@@ -44,7 +44,7 @@ async def test_what_a_model_sends_by_its_own_names_reaches_the_parameters(tmp_pa
     assert parse_qsl(urlsplit(served.sent[0].target).query) == [(name, str(n)) for n, name in enumerate(names)]
 
 
-async def test_a_post_sends_the_arguments_that_have_no_place_as_its_body(tmp_path: Path, served: Shop) -> None:
+async def test_a_post_sends_the_arguments_that_have_no_place_as_its_body(tmp_path: Path, served: ShopApi) -> None:
     await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/placeOrder", item="ship", pieces=2)
     (sent,) = served.sent
     assert (sent.method, sent.target, json.loads(sent.body)) == ("POST", "/orders", {"item": "ship", "pieces": 2})
@@ -52,7 +52,7 @@ async def test_a_post_sends_the_arguments_that_have_no_place_as_its_body(tmp_pat
 
 
 async def test_headers_are_from_the_environment_and_shown_nowhere(
-    tmp_path: Path, served: Shop, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, served: ShopApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_KEY", SECRET)
     file = entry(tmp_path, shop_spec(), f"{served.url}/v1?key=${{SHOP_KEY}}", headers={"X-Key": "Bearer ${SHOP_KEY}"})
@@ -64,7 +64,7 @@ async def test_headers_are_from_the_environment_and_shown_nowhere(
     assert answer.artifact["structured"] == {"state": "known to ***"}
 
 
-async def test_a_parameter_that_the_catalog_sets_is_no_argument(tmp_path: Path, served: Shop) -> None:
+async def test_a_parameter_that_the_catalog_sets_is_no_argument(tmp_path: Path, served: ShopApi) -> None:
     spec = with_parameters(
         {"name": "api_key", "in": "query", "required": True, "schema": {"type": "string"}},
         {"name": "X-Key", "in": "header", "required": True, "schema": {"type": "string"}},
@@ -85,7 +85,7 @@ async def test_an_address_that_is_none_is_refused(tmp_path: Path, monkeypatch: p
     assert "is not an address with http:// or https://" in found.text
 
 
-async def test_each_place_and_style_of_a_parameter_is_sent(tmp_path: Path, served: Shop) -> None:
+async def test_each_place_and_style_of_a_parameter_is_sent(tmp_path: Path, served: ShopApi) -> None:
     texts: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
     spec = with_parameters(
         {"name": "ids", "in": "path", "schema": texts},
@@ -121,14 +121,14 @@ async def test_each_place_and_style_of_a_parameter_is_sent(tmp_path: Path, serve
     ],
 )
 async def test_successful_answers_of_each_kind_are_read(
-    tmp_path: Path, served: Shop, answer: Response, text: str, structured: Any
+    tmp_path: Path, served: ShopApi, answer: Response, text: str, structured: Any
 ) -> None:
     served.answers["/orders/7"] = answer
     found = await called(load(entry(tmp_path, shop_spec(served.url))))
     assert (found.status, found.text, found.artifact["structured"]) == ("success", text, structured)
 
 
-async def test_an_image_is_kept_as_a_file(tmp_path: Path, served: Shop) -> None:
+async def test_an_image_is_kept_as_a_file(tmp_path: Path, served: ShopApi) -> None:
     served.answers["/orders/7"] = Response(b"\x89PNG", media_type="image/png")
     found = await called(load(entry(tmp_path, shop_spec(served.url))))
     (media,) = found.artifact["media"]
@@ -147,11 +147,16 @@ async def test_an_image_is_kept_as_a_file(tmp_path: Path, served: Shop) -> None:
         (Response("broken", 500), "tool", "reported", "500 Internal Server Error\nbroken"),
         (Response("gateway", 504), "tool", "unknown", "504 Gateway Timeout: gateway; whether the call took effect"),
         (Response(b"x" * 20_000), "too_large", "unknown", "a message of more than 10,000 bytes"),
-        (Response(b"x", headers={"content-encoding": "gzip"}), "too_large", "unknown", "compressed message unasked"),
+        (
+            Response(b"x", headers={"content-encoding": "gzip"}),
+            "too_large",
+            "unknown",
+            "compressed message, which was not requested",
+        ),
     ],
 )
 async def test_failures_are_data(
-    tmp_path: Path, served: Shop, answer: Response, kind: str, effect: str, words: str
+    tmp_path: Path, served: ShopApi, answer: Response, kind: str, effect: str, words: str
 ) -> None:
     served.answers["/orders/7"] = answer
     loaded = load(entry(tmp_path, shop_spec(served.url), callsheet={"limits": {"message": 10_000}}))
@@ -168,7 +173,7 @@ async def test_a_server_that_is_down_is_data(tmp_path: Path) -> None:
     assert "ConnectError" in found.text
 
 
-async def test_a_redirect_to_the_same_path_is_followed(tmp_path: Path, served: Shop) -> None:
+async def test_a_redirect_to_the_same_path_is_followed(tmp_path: Path, served: ShopApi) -> None:
     served.answers["/orders/7"] = RedirectResponse("/orders/7/")
     found = await called(load(entry(tmp_path, shop_spec(), served.url, headers={"X-Key": "k"})))
     assert found.artifact["structured"]["target"] == "/orders/7/"
@@ -176,7 +181,7 @@ async def test_a_redirect_to_the_same_path_is_followed(tmp_path: Path, served: S
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("where", ["/admin/delete", "/orders/7?admin=1", "/orders/7/../8", "/orders%2F7", "/Orders/7"])
-async def test_a_call_is_not_sent_on_to_another_path(tmp_path: Path, served: Shop, status: int, where: str) -> None:
+async def test_a_call_is_not_sent_on_to_another_path(tmp_path: Path, served: ShopApi, status: int, where: str) -> None:
     served.answers["/orders/7"] = RedirectResponse(where, status_code=status)
     found = await called(load(entry(tmp_path, shop_spec(), served.url, headers={"X-Key": "k"})))
     assert [sent.target for sent in served.sent] == ["/orders/7"]
@@ -184,7 +189,7 @@ async def test_a_call_is_not_sent_on_to_another_path(tmp_path: Path, served: Sho
     assert "sends the call on to http://127.0.0.1" in found.text
 
 
-async def test_the_body_and_the_key_of_a_post_stay_where_they_were_sent(tmp_path: Path, served: Shop) -> None:
+async def test_the_body_and_the_key_of_a_post_stay_where_they_were_sent(tmp_path: Path, served: ShopApi) -> None:
     served.answers["/orders"] = RedirectResponse("/admin/delete", status_code=307)
     loaded = load(entry(tmp_path, shop_spec(), served.url, headers={"X-Key": "k"}))
     found = await called(loaded, "shop-orders/placeOrder", item="ship")
@@ -192,7 +197,7 @@ async def test_the_body_and_the_key_of_a_post_stay_where_they_were_sent(tmp_path
     assert found.artifact["kind"] == "refused"
 
 
-async def test_a_redirect_to_another_host_is_not_followed(tmp_path: Path, served: Shop) -> None:
+async def test_a_redirect_to_another_host_is_not_followed(tmp_path: Path, served: ShopApi) -> None:
     served.answers["/orders/9"] = RedirectResponse("http://localhost:9/orders/9")
     loaded = load(entry(tmp_path, shop_spec(), served.url, headers={"X-Key": "k"}))
     found = await called(loaded, "shop-orders/tellOrder", id="9")
@@ -210,7 +215,9 @@ async def test_a_query_in_the_path_of_a_specification_adds_no_arguments(tmp_path
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_an_api_that_is_busy_says_when_it_can_be_asked_again(tmp_path: Path, served: Shop, status: int) -> None:
+async def test_an_api_that_is_busy_says_when_it_can_be_asked_again(
+    tmp_path: Path, served: ShopApi, status: int
+) -> None:
     headers = {"retry-after": "3600"}
     served.answers["/orders"] = PlainTextResponse("the window is full", status_code=status, headers=headers)
     found = await called(load(entry(tmp_path, shop_spec(), served.url)), "shop-orders/placeOrder", item="ship")
@@ -221,7 +228,7 @@ async def test_an_api_that_is_busy_says_when_it_can_be_asked_again(tmp_path: Pat
 
 
 @pytest.mark.parametrize("value", ["..", "../admin", "a/../b", "..\\admin", ".", ""])
-async def test_an_argument_cannot_leave_its_path(tmp_path: Path, served: Shop, value: str) -> None:
+async def test_an_argument_cannot_leave_its_path(tmp_path: Path, served: ShopApi, value: str) -> None:
     found = await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/tellOrder", id=value)
     assert (found.artifact["kind"], found.artifact["effect"]) == ("refused", "none")
     assert "would lead to another path" in found.text
@@ -239,19 +246,21 @@ async def test_an_argument_cannot_leave_its_path(tmp_path: Path, served: Shop, v
         ("a\tb c", "/orders/a%09b%20c"),
     ],
 )
-async def test_everything_in_a_path_is_percent_encoded(tmp_path: Path, served: Shop, value: str, target: str) -> None:
+async def test_everything_in_a_path_is_percent_encoded(
+    tmp_path: Path, served: ShopApi, value: str, target: str
+) -> None:
     await called(load(entry(tmp_path, shop_spec(served.url))), "shop-orders/tellOrder", id=value)
     assert [sent.target for sent in served.sent] == [target]
 
 
-async def test_a_header_takes_no_line_break(tmp_path: Path, served: Shop) -> None:
+async def test_a_header_takes_no_line_break(tmp_path: Path, served: ShopApi) -> None:
     spec = with_parameters({"name": "X-Trace", "in": "header", "schema": {"type": "string"}})
     found = await called(load(entry(tmp_path, spec, served.url)), "shop/x", **{"X-Trace": "a\r\nX-Evil: 1"})
     assert "a control character, which no header may have" in found.text
     assert served.sent == []
 
 
-def _shop_and_stock(folder: Path, served: Shop) -> Any:
+def _shop_and_stock(folder: Path, served: ShopApi) -> Any:
     """A shop with another tag: the operations of both tags go to the same API."""
     spec = shop_spec(served.url)
     stocked = {"operationId": "addStock", "tags": ["stock"], "summary": "Add to the stock of an item."}
@@ -259,7 +268,7 @@ def _shop_and_stock(folder: Path, served: Shop) -> Any:
     return load(entry(folder, spec))
 
 
-def test_parts_of_one_api_are_one_server_and_calls_of_a_turn_keep_their_order(tmp_path: Path, served: Shop) -> None:
+def test_parts_of_one_api_are_one_server_and_calls_of_a_turn_keep_their_order(tmp_path: Path, served: ShopApi) -> None:
     loaded = _shop_and_stock(tmp_path, served)
     calls: list[Any] = []
     for n in range(8):

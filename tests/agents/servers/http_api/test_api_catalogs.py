@@ -11,7 +11,7 @@ import pytest
 import yaml
 from starlette.responses import RedirectResponse, Response
 
-from api_server import Shop, called, shop, shop_spec
+from api_server import ShopApi, called, shop, shop_spec
 from callsheet import CatalogError, ToolRegistry, TrustError, load
 from callsheet.agents import SessionPool
 from callsheet.agents.calls.tool_result import Outcome, failed_outcome
@@ -35,7 +35,7 @@ def entry(folder: Path, openapi: object = "spec.json", **more: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", ["spec.json", "spec.yaml"])
-async def test_a_file_is_agents_by_tag_and_tools_by_operation(tmp_path: Path, served: Shop, name: str) -> None:
+async def test_a_file_is_agents_by_tag_and_tools_by_operation(tmp_path: Path, served: ShopApi, name: str) -> None:
     loaded = load(written(tmp_path, shop_spec(f"{served.url}/v1"), name))
     assert {agent.id: (agent.name, agent.description) for agent in loaded.catalog.agents} == {
         "shop-orders": ("orders", "Orders of customers. Part of Shop."),
@@ -121,7 +121,7 @@ def test_a_person_believes_a_specification_part_by_part(
     assert ToolRegistry.from_catalog(load(catalog, yes=True)).assurance("shop/get_health").harm == "change"
 
 
-async def test_a_changed_operation_is_quarantined(tmp_path: Path, served: Shop) -> None:
+async def test_a_changed_operation_is_quarantined(tmp_path: Path, served: ShopApi) -> None:
     spec = shop_spec(served.url)
     file = written(tmp_path, spec)
     loaded = load(file)
@@ -167,7 +167,7 @@ def test_another_address_in_the_file_quarantines_everything(tmp_path: Path) -> N
     assert {change.kind for change in again.changes} == {"command"}
 
 
-async def test_an_address_is_fetched_after_consent_only_and_kept_for_a_day(tmp_path: Path, served: Shop) -> None:
+async def test_an_address_is_fetched_after_consent_only_and_kept_for_a_day(tmp_path: Path, served: ShopApi) -> None:
     served.answers["/spec.json"] = Response(json.dumps(shop_spec("/v1")), media_type="application/json")
     address = f"{served.url}/spec.json"
     with pytest.raises(TrustError) as refused:
@@ -185,7 +185,7 @@ async def test_an_address_is_fetched_after_consent_only_and_kept_for_a_day(tmp_p
     assert len(served.sent) == 3
 
 
-def test_the_last_copy_is_used_while_the_address_does_not_answer(tmp_path: Path, served: Shop) -> None:
+def test_the_last_copy_is_used_while_the_address_does_not_answer(tmp_path: Path, served: ShopApi) -> None:
     served.answers["/spec.json"] = Response(json.dumps(shop_spec("/v1")))
     address = f"{served.url}/spec.json"
     load(address, yes=True)
@@ -200,7 +200,7 @@ def test_the_last_copy_is_used_while_the_address_does_not_answer(tmp_path: Path,
     assert lost.problems[0].kind == "start"
 
 
-async def test_a_specification_from_elsewhere_does_not_say_where_calls_go(tmp_path: Path, served: Shop) -> None:
+async def test_a_specification_from_elsewhere_does_not_say_where_calls_go(tmp_path: Path, served: ShopApi) -> None:
     with shop() as other:
         served.answers["/spec.json"] = Response(json.dumps(shop_spec(other.url)))
         address = f"{served.url}/spec.json"
@@ -214,7 +214,7 @@ async def test_a_specification_from_elsewhere_does_not_say_where_calls_go(tmp_pa
 
 
 async def test_headers_go_to_the_address_of_the_entry_and_to_no_other_host(
-    tmp_path: Path, served: Shop, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, served: ShopApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SHOP_KEY", SECRET)
     with shop() as other:
@@ -238,7 +238,7 @@ async def test_headers_go_to_the_address_of_the_entry_and_to_no_other_host(
         (Response("no", 500), "answers with status 500"),
     ],
 )
-def test_a_specification_that_cannot_be_fetched_is_a_problem(served: Shop, answer: Response, words: str) -> None:
+def test_a_specification_that_cannot_be_fetched_is_a_problem(served: ShopApi, answer: Response, words: str) -> None:
     served.answers["/spec.json"] = answer
     loaded = load(f"{served.url}/spec.json", yes=True)
     assert loaded.catalog.agents == ()

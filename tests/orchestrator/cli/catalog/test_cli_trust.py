@@ -21,12 +21,11 @@ READS = {"annotations": {"readOnlyHint": True}}
 
 
 @pytest.fixture
-def fleet(tmp_path: Path, own_home: Path) -> Fleet:
-    """Two servers; the second says which of its tools only read."""
-    made = Fleet(tmp_path)
-    made.serve("git", definition("push", "Pushes commits."))
-    made.serve("notes", definition("read", "Reads a note.", **READS), definition("write", "Writes a note."))
-    return made
+def fleet(fleet: Fleet, own_home: Path) -> Fleet:
+    """With two servers; the second says which of its tools only read."""
+    fleet.serve("git", definition("push", "Pushes commits."))
+    fleet.serve("notes", definition("read", "Reads a note.", **READS), definition("write", "Writes a note."))
+    return fleet
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_approval_never_and_a_person_who_agrees_send_the_call(
     [
         (("desk/create_not", "title=x"), "did you mean 'desk/create_note'"),
         (("desk/read_note", "titel=x"), "has no parameter 'titel' (did you mean 'title'?); it has: title, stars, tags"),
-        (("desk/read_note", "title"), "'title' is no argument: write name=value"),
+        (("desk/read_note", "title"), "'title' is not an argument: write name=value"),
         (("desk/read_note", "title=x", "title=y"), "'title' is given twice"),
         (("desk/read_note", "title=x", "stars=many"), "stars: 'many' is not of type 'integer'"),
     ],

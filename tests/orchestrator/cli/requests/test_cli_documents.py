@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from api_server import Shop, shop, shop_spec
+from api_server import ShopApi, shop, shop_spec
 from callsheet.orchestrator.cli.main import main
 from commands import Cli
 
@@ -75,7 +75,7 @@ def test_a_folder_without_documents_is_negative(tmp_path: Path, docs: Path, cli:
 
 
 @pytest.fixture
-def served() -> Iterator[Shop]:
+def served() -> Iterator[ShopApi]:
     with shop() as running:
         yield running
 
@@ -99,7 +99,9 @@ def written(folder: Path, url: str, **options: Any) -> str:
     return str(file)
 
 
-def test_sync_names_the_operations_that_a_specification_changed(printed_by: Any, tmp_path: Path, served: Shop) -> None:
+def test_sync_names_the_operations_that_a_specification_changed(
+    printed_by: Any, tmp_path: Path, served: ShopApi
+) -> None:
     written(tmp_path, served.url)
     file = tmp_path / "spec.json"
     code, first = printed_by("sync", "--catalog", str(file))

@@ -153,11 +153,34 @@ def test_retrieve_shows_what_eval_measures(name: str, cli: Cli) -> None:
     assert [tool["id"] for tool in tools] == [tool.id for tool in retriever.select(query).tools]
 
 
+@pytest.mark.parametrize("name", ["agent-as-a-graph", "agents-and-tools", "weighted-rrf"])
+def test_an_explanation_has_what_brought_each_agent(name: str, cli: Cli) -> None:
+    query = json.loads(Path(QUERIES).read_text(encoding="utf-8").splitlines()[0])["query"]
+    _, out, _ = cli("retrieve", query, "--method", name, "--explain", "--json")
+    found = json.loads(out)
+    for agent in found["agents"]:
+        terms = found["trace"]["contributions"][agent["id"]]
+        assert sum(term["weight"] / (term["k"] + term["rank"]) for term in terms) == pytest.approx(agent["score"])
+        assert all(term["node"].startswith(agent["id"]) for term in terms)
+    _, out, _ = cli("retrieve", query, "--method", name, "--explain")
+    first, terms = next(iter(found["trace"]["contributions"].items()))
+    said = [f"{term['weight']:g} / ({term['k']} + {term['rank']}) by {term['node']}" for term in terms]
+    assert f"agent {first}: {' + '.join(said)}" in out
+
+
+def test_a_model_rewrites_the_request_before_the_search(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = ScriptedModel(replies=[AIMessage("Weather forecast for a place.")])
+    monkeypatch.setattr("callsheet.agents.models.chat_models.chat_model", lambda name: model)
+    status, out, err = cli("retrieve", "an umbrella?", "--query-model", "any:model", "--json")
+    assert (status, json.loads(out)["query"]) == (0, "Weather forecast for a place.")
+    assert err.strip() == "searched for: Weather forecast for a place."
+
+
 @pytest.mark.parametrize(("command", "option"), [("retrieve", "--method"), ("eval", "--methods")])
 def test_an_unknown_method_is_refused_with_the_names_of_all(command: str, option: str, cli: Cli) -> None:
     status, _, err = cli(command, QUERIES, option, "bm26")
     assert status == 2
-    assert f"there is no method 'bm26'; there are {', '.join(METHODS)}" in " ".join(err.split())
+    assert f"there is no method 'bm26' (did you mean 'bm25'?); there are {', '.join(METHODS)}" in " ".join(err.split())
 
 
 CHOICES = {"rain": ("forecast", {"place": "Oslo", "days": "1"}), "clean": ("air_quality", {"place": "Delhi"})}

@@ -163,6 +163,44 @@ def test_a_run_is_shown_with_what_it_used_and_the_requests_before_it(show: Show,
     assert page.complaints == []
 
 
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_answer_stands_above_the_plan_and_the_calls(show: Show, catalog: Catalog, width: int) -> None:
+    page = show(explorer(catalog, runs=Kept([ENDED])), "#/runs?id=t")
+    page.window(width)
+    page.wait("document.querySelector('.run-answer .answer-text')")
+    top = "document.querySelector('.run-{}').getBoundingClientRect().top"
+    tops = [page.run(top.format(part)) for part in ("head", "answer", "picture", "steps")]
+    page.window(1400)
+    assert tops == sorted(tops)
+    assert page.complaints == []
+
+
+def test_something_moves_while_a_plan_is_made(show: Show, catalog: Catalog) -> None:
+    page = show(explorer(catalog, runs=Kept([ENDED])), "#/runs?id=t")
+    page.wait("document.querySelector('.run-answer')")
+    page.run("""(async () => {
+        const { article } = await import("./runs/run.js"), { told } = await import("./runs/events.js");
+        const one = article(), run = { ...told([]), request: "r", status: "running" };
+        document.body.append(one.element);
+        one.show(run);
+        window.moves = getComputedStyle(one.element.querySelector(".run-planning .pulse")).animationName;
+        one.show({ ...run, status: "done", answer: "a" });
+        window.still = one.element.querySelector(".run-planning").hidden;
+    })()""")
+    page.wait("window.still !== undefined")
+    assert (page.run("window.moves"), page.run("window.still")) == ("pulse", True)
+
+
+@pytest.mark.parametrize(("address", "said"), [
+    ("#/runs/nope", 'There is no page "runs/nope".'), ("#/bogus", 'There is no page "bogus".'),
+    ("#/runs?id=nope", "there is no thread 'nope' that you may see."),
+])  # fmt: skip
+def test_an_address_that_shows_nothing_says_so(show: Show, catalog: Catalog, address: str, said: str) -> None:
+    page = show(explorer(catalog, runs=Kept([])), address)
+    page.wait(f"document.getElementById('main').innerText.includes({said!r})")
+    assert page.run("document.querySelector('.composer')?.checkVisibility() ?? false") is False
+
+
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 

@@ -66,9 +66,7 @@ def test_everything_is_decided_in_the_page_with_the_keyboard_alone(show: Show, m
     made.book.accept(made.read().changes)
     tab_to(page, "Accept crm/merge_contacts")
     page.press("Enter")
-    page.wait(
-        "document.getElementById('alert').textContent.includes('something else was accepted since this was shown')"
-    )
+    page.wait("document.getElementById('alert').textContent.includes('another definition was accepted meanwhile')")
     page.wait("document.querySelector('.review').innerText.includes('Nothing waits')")
     assert made.retriever.catalog.tools["crm/merge_contacts"].title == "Merge"
     go(page, "dependencies")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from callsheet.retrievers import MiniLMEmbeddings
-from gateway_desk import Desk
+from local_gateway import LocalGateway
 
 
 @pytest.fixture(autouse=True)
@@ -17,13 +17,13 @@ def no_page(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def whole_desk(tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
-    made = Desk(tmp_path_factory.mktemp("gateway"), minilm)
+def shared_gateway(tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings) -> Iterator[LocalGateway]:
+    made = LocalGateway(tmp_path_factory.mktemp("gateway"), minilm)
     yield made
     made.registry.close()
 
 
 @pytest.fixture
-def desk(whole_desk: Desk) -> Desk:
-    whole_desk.clear()
-    return whole_desk
+def local(shared_gateway: LocalGateway) -> LocalGateway:
+    shared_gateway.clear()
+    return shared_gateway

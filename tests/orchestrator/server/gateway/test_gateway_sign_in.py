@@ -23,7 +23,7 @@ from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from callsheet.orchestrator.server.gateway.serving import TokenFile, http_app, http_client, one_client
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
 from chromium import Browser, opened
-from gateway_desk import said
+from local_gateway import said
 from signed_in_server import SignedInServer, served, signed_in_server, tickets_of
 
 pytestmark = pytest.mark.server

@@ -25,7 +25,7 @@ from callsheet.graphs import SettingsError, User
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from callsheet.orchestrator.server.gateway.serving import IssuedTokens, TokenFile, http_app, http_client, user_of_token
-from gateway_desk import APPROVED, Desk, answering, logged
+from local_gateway import APPROVED, LocalGateway, answering, logged
 from signed_in_server import served
 
 pytestmark = pytest.mark.server
@@ -47,22 +47,24 @@ def write(file: Path, *entries: dict[str, Any]) -> Path:
 
 
 @pytest.fixture
-def seen(desk: Desk) -> list[Caller]:
+def seen(local: LocalGateway) -> list[Caller]:
     return []
 
 
-def gateway(desk: Desk, seen: list[Caller], tokens: TokenVerifier | None = None) -> Any:
+def gateway(local: LocalGateway, seen: list[Caller], tokens: TokenVerifier | None = None) -> Any:
     def identify(context: Any) -> Caller:
         seen.append(http_client(context))
         return seen[-1]
 
-    return http_app(GatewayServer(desk.gateway, identify), url="http://127.0.0.1/mcp", tokens=tokens)
+    return http_app(GatewayServer(local.gateway, identify), url="http://127.0.0.1/mcp", tokens=tokens)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_each_user_has_sessions_of_their_own(desk: Desk, seen: list[Caller], tmp_path: Path, mode: str) -> None:
+async def test_each_user_has_sessions_of_their_own(
+    local: LocalGateway, seen: list[Caller], tmp_path: Path, mode: str
+) -> None:
     file = write(tmp_path / "tokens.json", entry("a", "anna", groups=["sales"]), entry("b", "bert"))
-    with served(gateway(desk, seen, TokenFile(file))) as url:
+    with served(gateway(local, seen, TokenFile(file))) as url:
         for token in ("a", "b"):
             async with client(url, token, mode=mode) as one:
                 arguments = {"tool": "works/measure", "arguments": {"name": "xyz"}}
@@ -73,25 +75,27 @@ async def test_each_user_has_sessions_of_their_own(desk: Desk, seen: list[Caller
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_approval_progress_and_cancellation_over_http(desk: Desk, seen: list[Caller], mode: str) -> None:
+async def test_approval_progress_and_cancellation_over_http(local: LocalGateway, seen: list[Caller], mode: str) -> None:
     heard: list[float] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append(progress)
 
-    with served(gateway(desk, seen)) as url:
+    with served(gateway(local, seen)) as url:
         async with client(url, mode=mode, elicitation_callback=answering(APPROVED)) as one:
             await one.call_tool("call_tool", {"tool": "works/write", "arguments": {"text": "hello"}})
             counting = {"tool": "works/count", "arguments": {"steps": 2}}
             await one.call_tool("call_tool", counting, progress_callback=hear)
             call = asyncio.create_task(one.call_tool("call_tool", {"tool": "works/sleep"}))
-            await logged(desk, ["wrote hello", "asleep"])
+            await logged(local, ["wrote hello", "asleep"])
             call.cancel()
-            await logged(desk, ["wrote hello", "asleep", "called off"])
+            await logged(local, ["wrote hello", "asleep", "called off"])
     assert heard == [1, 2]
 
 
-async def test_a_user_with_many_sessions_ends_their_own_only(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_user_with_many_sessions_ends_their_own_only(
+    local: LocalGateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
     callers = [Caller("early", User("anna")), *(Caller(f"bert {n}", User("bert")) for n in range(1_001))]
     ended, left = list[str](), iter(callers)
     context: Any = SimpleNamespace(session=SimpleNamespace(client_capabilities=None))
@@ -99,16 +103,16 @@ async def test_a_user_with_many_sessions_ends_their_own_only(desk: Desk, monkeyp
     async def close(session: str) -> None:
         ended.append(session)
 
-    monkeypatch.setattr(desk.gateway, "close", close)
-    gateway = GatewayServer(desk.gateway, lambda context: next(left))
+    monkeypatch.setattr(local.gateway, "close", close)
+    gateway = GatewayServer(local.gateway, lambda context: next(left))
     for _ in callers:
         await gateway._list(context, None)
     await asyncio.sleep(0)
     assert ended == ["bert 0", "bert 1"]
 
 
-async def test_twenty_clients_call_at_once_over_http(desk: Desk, seen: list[Caller]) -> None:
-    with served(gateway(desk, seen)) as url:
+async def test_twenty_clients_call_at_once_over_http(local: LocalGateway, seen: list[Caller]) -> None:
+    with served(gateway(local, seen)) as url:
 
         async def one(number: int) -> Any:
             async with client(url) as connected:
@@ -119,10 +123,12 @@ async def test_twenty_clients_call_at_once_over_http(desk: Desk, seen: list[Call
 
 
 @pytest.mark.parametrize("token", ["", "c", "b"])
-def test_without_a_valid_token_nothing_is_served(desk: Desk, seen: list[Caller], tmp_path: Path, token: str) -> None:
+def test_without_a_valid_token_nothing_is_served(
+    local: LocalGateway, seen: list[Caller], tmp_path: Path, token: str
+) -> None:
     file = write(tmp_path / "tokens.json", entry("a", "anna"), entry("b", "bert", expires="2020-01-01T00:00:00Z"))
     headers = {"authorization": f"Bearer {token}"} if token else {}
-    with served(gateway(desk, seen, TokenFile(file))) as url:
+    with served(gateway(local, seen, TokenFile(file))) as url:
         answer = httpx2.post(f"{url}/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, headers=headers)
     assert answer.status_code == 401
     assert seen == []
@@ -137,9 +143,11 @@ def test_without_a_valid_token_nothing_is_served(desk: Desk, seen: list[Caller],
         ({"content-type": "text/plain"}, 415),
     ],
 )
-def test_foreign_pages_are_refused(desk: Desk, seen: list[Caller], headers: dict[str, str], status: int) -> None:
+def test_foreign_pages_are_refused(
+    local: LocalGateway, seen: list[Caller], headers: dict[str, str], status: int
+) -> None:
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-    with served(gateway(desk, seen)) as url:
+    with served(gateway(local, seen)) as url:
         answer = httpx2.post(
             f"{url}/mcp", content=json.dumps(body), headers={"content-type": "application/json"} | headers
         )
@@ -236,9 +244,9 @@ def test_what_checks_signed_tokens_is_an_extra_that_is_named(monkeypatch: pytest
         IssuedTokens("https://issuer.example", GATEWAY)
 
 
-async def test_clients_learn_where_to_sign_in(desk: Desk, seen: list[Caller], issuer: str) -> None:
+async def test_clients_learn_where_to_sign_in(local: LocalGateway, seen: list[Caller], issuer: str) -> None:
     app = http_app(
-        GatewayServer(desk.gateway, http_client), url=GATEWAY, tokens=IssuedTokens(issuer, GATEWAY), issuer=issuer
+        GatewayServer(local.gateway, http_client), url=GATEWAY, tokens=IssuedTokens(issuer, GATEWAY), issuer=issuer
     )
     with served(app) as url:
         refused = httpx2.post(f"{url}/mcp", json={})

@@ -24,15 +24,15 @@ from callsheet.orchestrator.server.gateway.catalog_gateway import (
 )
 from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings
 from callsheet.retrievers.roster import roster
-from gateway_desk import APPROVED, Desk, answering, logged, said
+from local_gateway import APPROVED, LocalGateway, answering, logged, said
 
 pytestmark = pytest.mark.server
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 
 
 @ERAS
-async def test_a_client_finds_reads_and_calls(desk: Desk, mode: str) -> None:
-    async with desk.client(mode) as client:
+async def test_a_client_finds_reads_and_calls(local: LocalGateway, mode: str) -> None:
+    async with local.client(mode) as client:
         listed = [tool.name for tool in (await client.list_tools()).tools]
         found = await client.call_tool("find_tools", {"query": "how long is this name?"})
         read = await client.call_tool("read_tools", {"tools": ["works/measure"]})
@@ -45,8 +45,8 @@ async def test_a_client_finds_reads_and_calls(desk: Desk, mode: str) -> None:
 
 
 @ERAS
-async def test_an_image_arrives_as_an_image(desk: Desk, mode: str) -> None:
-    (text, image) = (await desk.call("works/paint", mode)).content
+async def test_an_image_arrives_as_an_image(local: LocalGateway, mode: str) -> None:
+    (text, image) = (await local.call("works/paint", mode)).content
     assert isinstance(text, types.TextContent)
     assert isinstance(image, types.ImageContent)
     assert text.text.startswith("one pixel")
@@ -55,13 +55,13 @@ async def test_an_image_arrives_as_an_image(desk: Desk, mode: str) -> None:
 
 
 @ERAS
-async def test_progress_is_passed_on(desk: Desk, mode: str) -> None:
+async def test_progress_is_passed_on(local: LocalGateway, mode: str) -> None:
     heard: list[tuple[float, float | None, str | None]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
         heard.append((progress, total, message))
 
-    async with desk.client(mode) as client:
+    async with local.client(mode) as client:
         arguments: dict[str, Any] = {"tool": "works/count", "arguments": {"steps": 3}}
         counted = await client.call_tool("call_tool", arguments, progress_callback=hear)
     assert said(counted) == "counted to 3"
@@ -69,28 +69,28 @@ async def test_progress_is_passed_on(desk: Desk, mode: str) -> None:
 
 
 @ERAS
-async def test_a_cancelled_call_is_called_off_at_its_server(desk: Desk, mode: str) -> None:
-    async with desk.client(mode) as client:
+async def test_a_cancelled_call_is_called_off_at_its_server(local: LocalGateway, mode: str) -> None:
+    async with local.client(mode) as client:
         call = asyncio.create_task(client.call_tool("call_tool", {"tool": "works/sleep"}))
-        await logged(desk, ["asleep"])
+        await logged(local, ["asleep"])
         call.cancel()
-        await logged(desk, ["asleep", "called off"])
+        await logged(local, ["asleep", "called off"])
         after = await client.call_tool("call_tool", {"tool": "works/measure", "arguments": {"name": "x"}})
     assert after.structured_content == {"length": 1}
 
 
 @ERAS
-async def test_a_call_is_sent_after_a_person_approved_it(desk: Desk, mode: str) -> None:
+async def test_a_call_is_sent_after_a_person_approved_it(local: LocalGateway, mode: str) -> None:
     asked: list[str] = []
 
     async def approve(context: Any, request: types.ElicitRequestParams) -> types.ElicitResult:
         asked.append(request.message)
-        assert desk.log == []
+        assert local.log == []
         return APPROVED
 
-    written = await desk.call("works/write", mode, approve, text="hello")
+    written = await local.call("works/write", mode, approve, text="hello")
     assert said(written) == "wrote hello"
-    assert desk.log == ["wrote hello"]
+    assert local.log == ["wrote hello"]
     (message,) = asked
     assert "works/write" in message
     assert '"text": "hello"' in message
@@ -105,39 +105,41 @@ async def test_a_call_is_sent_after_a_person_approved_it(desk: Desk, mode: str) 
         types.ElicitResult(action="accept", content={"decision": "reject", "message": "not today"}),
     ],
 )
-async def test_a_call_that_a_person_refused_is_not_sent(desk: Desk, mode: str, answer: types.ElicitResult) -> None:
-    written = await desk.call("works/write", mode, answering(answer), text="hello")
+async def test_a_call_that_a_person_refused_is_not_sent(
+    local: LocalGateway, mode: str, answer: types.ElicitResult
+) -> None:
+    written = await local.call("works/write", mode, answering(answer), text="hello")
     assert written.is_error
     assert "a person refused this call" in said(written)
     assert ("not today" in said(written)) == bool(answer.content)
-    assert desk.log == []
+    assert local.log == []
 
 
-async def test_the_end_of_long_arguments_is_shown(desk: Desk) -> None:
+async def test_the_end_of_long_arguments_is_shown(local: LocalGateway) -> None:
     asked: list[types.ElicitRequestFormParams] = []
     refuse = answering(types.ElicitResult(action="decline"), asked)
-    await desk.call("works/write", "auto", refuse, text="a" * 50_000 + "; rm -rf /")
+    await local.call("works/write", "auto", refuse, text="a" * 50_000 + "; rm -rf /")
     (question,) = asked
     assert "; rm -rf /" in question.message
     assert "ATTENTION: 50,026 characters in all: each text is shortened" in question.message
     assert len(question.message) < 6_000
 
 
-async def test_waiting_calls_are_bounded_for_each_user(desk: Desk) -> None:
+async def test_waiting_calls_are_bounded_for_each_user(local: LocalGateway) -> None:
     anna, bert = Caller("a", User("anna")), Caller("b", User("bert"))
-    first = await desk.gateway.call("works/write", {"text": "x"}, anna)
+    first = await local.gateway.call("works/write", {"text": "x"}, anna)
     assert isinstance(first, Waiting)
-    others = [await desk.gateway.call("works/write", {"text": "x"}, bert) for _ in range(MOST_WAITING + 1)]
-    assert desk.gateway.relay.waiting(first.id, anna.user) == first
+    others = [await local.gateway.call("works/write", {"text": "x"}, bert) for _ in range(MOST_WAITING + 1)]
+    assert local.gateway.relay.waiting(first.id, anna.user) == first
     with pytest.raises(SettingsError):
-        desk.gateway.relay.waiting(others[0].id or "", bert.user)
+        local.gateway.relay.waiting(others[0].id or "", bert.user)
     for waiting in (*others[1:], first):
         assert isinstance(waiting, Waiting)
-        desk.gateway.relay.drop(waiting.id, (anna if waiting is first else bert).user)
+        local.gateway.relay.drop(waiting.id, (anna if waiting is first else bert).user)
 
 
 @ERAS
-async def test_an_invalid_answer_of_a_client_is_asked_for_again(desk: Desk, mode: str) -> None:
+async def test_an_invalid_answer_of_a_client_is_asked_for_again(local: LocalGateway, mode: str) -> None:
     answers = iter(["perhaps", "approve"])
     asked: list[str] = []
 
@@ -145,42 +147,42 @@ async def test_an_invalid_answer_of_a_client_is_asked_for_again(desk: Desk, mode
         asked.append(request.message)
         return types.ElicitResult(action="accept", content={"decision": next(answers)})
 
-    assert not (await desk.call("works/write", mode, answer, text="hello")).is_error
+    assert not (await local.call("works/write", mode, answer, text="hello")).is_error
     assert len(asked) == 2
     assert "Note: " in asked[1]
 
 
 @ERAS
-async def test_a_client_that_cannot_ask_gets_the_way_to_allow_the_tool_for_good(desk: Desk, mode: str) -> None:
-    written = await desk.call("works/write", mode, text="hello")
+async def test_a_client_that_cannot_ask_gets_the_way_to_allow_the_tool_for_good(local: LocalGateway, mode: str) -> None:
+    written = await local.call("works/write", mode, text="hello")
     assert written.is_error
-    loaded = desk.gateway.registry.loaded
+    loaded = local.gateway.registry.loaded
     allow = f"callsheet trust allow works/write --catalog {loaded.label}"
     assert f"Nothing was sent. To allow this tool for good, a person runs `{allow}`" in said(written)
     assert "allow works " not in said(written)  # its server makes no claim that could be believed
-    assert desk.log == []
+    assert local.log == []
     standing, tool = StandingApprovals.of(loaded.label), loaded.catalog.tool("works/write")
     assert standing is not None
     standing.add(tool, loaded.pin(tool))
-    assert not (await desk.call("works/write", mode, text="hello")).is_error
+    assert not (await local.call("works/write", mode, text="hello")).is_error
     standing.revoke([tool.id])
-    assert (await desk.call("works/write", mode, text="hello")).is_error
-    assert len(desk.log) == 1
+    assert (await local.call("works/write", mode, text="hello")).is_error
+    assert len(local.log) == 1
 
 
 @ERAS
-async def test_a_client_that_asks_is_told_always_once(desk: Desk, mode: str) -> None:
+async def test_a_client_that_asks_is_told_always_once(local: LocalGateway, mode: str) -> None:
     heard: list[Any] = []
     always = answering(types.ElicitResult(action="accept", content={"decision": "always"}), heard)
     for _ in range(2):
-        assert not (await desk.call("works/write", mode, always, text="hello")).is_error
+        assert not (await local.call("works/write", mode, always, text="hello")).is_error
     (asked,) = heard
     offered = [one["const"] for one in asked.requested_schema["properties"]["decision"]["oneOf"]]
     assert offered == ["approve", "always", "reject"]
-    loaded = desk.gateway.registry.loaded
+    loaded = local.gateway.registry.loaded
     (standing,) = filter(None, [StandingApprovals.of(loaded.label)])
     assert standing.revoke(["works/write"]) == 1
-    assert (await desk.call("works/write", mode, text="hello")).is_error
+    assert (await local.call("works/write", mode, text="hello")).is_error
 
 
 async def test_a_skill_is_read_and_not_called(minilm: MiniLMEmbeddings, tmp_path: Path) -> None:
@@ -209,24 +211,24 @@ async def test_a_skill_is_read_and_not_called(minilm: MiniLMEmbeddings, tmp_path
     ],
 )
 async def test_a_wrong_call_is_an_error_that_says_what(
-    desk: Desk, name: str, arguments: dict[str, Any], told: str
+    local: LocalGateway, name: str, arguments: dict[str, Any], told: str
 ) -> None:
     asked: list[Any] = []
-    async with desk.client(elicited=answering(APPROVED, asked)) as client:
+    async with local.client(elicited=answering(APPROVED, asked)) as client:
         result = await client.call_tool(name, arguments)
     assert result.is_error
     assert told in said(result)
-    assert (asked, desk.log) == ([], [])
+    assert (asked, local.log) == ([], [])
 
 
-async def test_an_unknown_tool_is_a_protocol_error(desk: Desk) -> None:
-    async with desk.client() as client:
+async def test_an_unknown_tool_is_a_protocol_error(local: LocalGateway) -> None:
+    async with local.client() as client:
         with pytest.raises(MCPError, match="no tool 'nonsense'; there are find_tools"):
             await client.call_tool("nonsense", {})
 
 
-async def test_a_server_that_dies_is_an_error_and_is_started_again(desk: Desk) -> None:
-    async with desk.client() as client:
+async def test_a_server_that_dies_is_an_error_and_is_started_again(local: LocalGateway) -> None:
+    async with local.client() as client:
         died = await client.call_tool("call_tool", {"tool": "works/die"})
         after = await client.call_tool("call_tool", {"tool": "works/measure", "arguments": {"name": "x"}})
     assert died.is_error
@@ -237,15 +239,17 @@ async def test_a_server_that_dies_is_an_error_and_is_started_again(desk: Desk) -
 # Names first: what a worker sees of the catalog, a client sees too
 
 
-async def test_a_client_is_told_the_names_of_all_tools_at_the_start_and_in_its_first_search_only(desk: Desk) -> None:
-    names = roster(desk.loaded.catalog).text
+async def test_a_client_is_told_the_names_of_all_tools_at_the_start_and_in_its_first_search_only(
+    local: LocalGateway,
+) -> None:
+    names = roster(local.loaded.catalog).text
     query = {"query": "how long is this name?"}
-    async with desk.client() as client:
+    async with local.client() as client:
         first = said(await client.call_tool("find_tools", query))
         second = said(await client.call_tool("find_tools", query))
         asked = said(await client.call_tool("find_tools", {}))
-    assert desk.server.instructions is not None
-    assert desk.server.instructions.endswith(names)
+    assert local.server.instructions is not None
+    assert local.server.instructions.endswith(names)
     assert first.endswith(names)
     assert "All agents" not in second
     assert second.startswith(first.partition("\n")[0])
@@ -253,19 +257,19 @@ async def test_a_client_is_told_the_names_of_all_tools_at_the_start_and_in_its_f
 
 
 @pytest.mark.parametrize("name", ["works/measure", "measure", "Works/Measure", "works__measure"])
-async def test_schemas_are_read_by_any_unique_name(desk: Desk, name: str) -> None:
-    assert json.loads(desk.gateway.read([name], Caller("desk")))["id"] == "works/measure"
+async def test_schemas_are_read_by_any_unique_name(local: LocalGateway, name: str) -> None:
+    assert json.loads(local.gateway.read([name], Caller("desk")))["id"] == "works/measure"
 
 
-async def test_the_id_of_an_agent_gives_its_tools(desk: Desk) -> None:
-    lines = desk.gateway.read(["works"], Caller("desk")).splitlines()
+async def test_the_id_of_an_agent_gives_its_tools(local: LocalGateway) -> None:
+    lines = local.gateway.read(["works"], Caller("desk")).splitlines()
     assert lines[0].startswith("works")
     assert any(line.startswith("- measure: Measures the length of a name") for line in lines)
 
 
-async def test_each_unknown_name_has_near_ids_and_nothing_is_read(desk: Desk) -> None:
+async def test_each_unknown_name_has_near_ids_and_nothing_is_read(local: LocalGateway) -> None:
     with pytest.raises(UnknownNameError) as error:
-        desk.gateway.read(["works/measure", "works/measurex", "zzz"], Caller("desk"))
+        local.gateway.read(["works/measure", "works/measurex", "zzz"], Caller("desk"))
     first, second = str(error.value).split("; ")
     assert first.startswith("no tool 'works/measurex' in the catalog (did you mean 'works/measure'")
     assert second == "no tool 'zzz' in the catalog"
@@ -275,13 +279,13 @@ async def test_where_users_see_different_tools_nobody_is_told_names_at_the_start
     minilm: MiniLMEmbeddings, tmp_path: Path
 ) -> None:
     own = {"eve": Grants(deny=("works/measure",))}
-    desk = Desk(tmp_path, minilm, policy=Policy(default="allow", users=own))
-    assert desk.server.instructions is not None
-    assert "measure" not in desk.server.instructions
-    hidden = desk.gateway.roster(Caller("desk", User("eve"))).text
+    local = LocalGateway(tmp_path, minilm, policy=Policy(default="allow", users=own))
+    assert local.server.instructions is not None
+    assert "measure" not in local.server.instructions
+    hidden = local.gateway.roster(Caller("desk", User("eve"))).text
     assert "measure" not in hidden
-    assert "measure" in desk.gateway.roster(Caller("desk", User("ann"))).text
-    alike = Desk(tmp_path, minilm, policy=Policy(default="allow", deny=("works/measure",)))
+    assert "measure" in local.gateway.roster(Caller("desk", User("ann"))).text
+    alike = LocalGateway(tmp_path, minilm, policy=Policy(default="allow", deny=("works/measure",)))
     assert "measure" not in str(alike.server.instructions)
     assert "works" in str(alike.server.instructions)
 

@@ -16,7 +16,7 @@ from callsheet.graphs import Policy
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller
 from callsheet.orchestrator.server.gateway.mcp_gateway import GatewayServer
 from callsheet.retrievers import MiniLMEmbeddings
-from gateway_desk import APPROVED, Desk, answering, said
+from local_gateway import APPROVED, LocalGateway, answering, said
 
 pytestmark = pytest.mark.server
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -25,26 +25,26 @@ DIARY = "works/template:note://diary/{day}"
 
 
 @pytest.fixture(scope="module")
-def two(tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
-    made = Desk(tmp_path_factory.mktemp("two"), minilm, names=("works",), trusted=False)
+def two(tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings) -> Iterator[LocalGateway]:
+    made = LocalGateway(tmp_path_factory.mktemp("two"), minilm, names=("works",), trusted=False)
     yield made
     made.registry.close()
 
 
 @ERAS
-async def test_a_search_finds_resources_and_prompts_beside_tools(desk: Desk, mode: str) -> None:
-    async with desk.client(mode) as client:
+async def test_a_search_finds_resources_and_prompts_beside_tools(local: LocalGateway, mode: str) -> None:
+    async with local.client(mode) as client:
         drawer = said(await client.call_tool("find_tools", {"query": "in which drawer of the workshop is the saw?"}))
         length = said(await client.call_tool("find_tools", {"query": "how long is this name?"}))
-    selection = await desk.gateway.find("how long is this name?", Caller("x"))
+    selection = await local.gateway.find("how long is this name?", Caller("x"))
     assert "works/resource:note://inventory: What lies in the workshop" in drawer
     found = length.partition("\n\n")[0].splitlines()
     assert [line.split(":")[0] for line in found] == [tool.id for tool in selection.tools]
 
 
 @ERAS
-async def test_resources_and_prompts_are_read_with_the_tools_of_the_gateway(desk: Desk, mode: str) -> None:
-    async with desk.client(mode) as client:
+async def test_resources_and_prompts_are_read_with_the_tools_of_the_gateway(local: LocalGateway, mode: str) -> None:
+    async with local.client(mode) as client:
         described = await client.call_tool("read_tools", {"tools": ["works/prompt:report", DIARY]})
         read = await client.call_tool("call_tool", {"tool": INVENTORY})
         day = await client.call_tool("call_tool", {"tool": DIARY, "arguments": {"day": "1 May"}})
@@ -68,7 +68,7 @@ async def test_resources_and_prompts_are_read_with_the_tools_of_the_gateway(desk
 
 
 @ERAS
-async def test_a_template_with_arguments_is_approved_like_a_call(two: Desk, mode: str) -> None:
+async def test_a_template_with_arguments_is_approved_like_a_call(two: LocalGateway, mode: str) -> None:
     asked: list[types.ElicitRequestFormParams] = []
     day = await two.call(DIARY, mode, answering(APPROVED, asked), day="monday")
     report = await two.call("works/prompt:report", mode, answering(APPROVED, asked), topic="owls")
@@ -83,7 +83,7 @@ async def test_a_template_with_arguments_is_approved_like_a_call(two: Desk, mode
 
 async def test_a_policy_hides_resources_and_prompts(tmp_path: Path, minilm: MiniLMEmbeddings) -> None:
     policy = Policy(default="allow", deny=("works/resource:*", "works/prompt:report", DIARY))
-    made = Desk(tmp_path, minilm, policy=policy)
+    made = LocalGateway(tmp_path, minilm, policy=policy)
     try:
         async with made.client() as client:
             found = said(await client.call_tool("find_tools", {"query": "in which drawer of the workshop is the saw?"}))
@@ -99,24 +99,24 @@ async def test_a_policy_hides_resources_and_prompts(tmp_path: Path, minilm: Mini
 
 
 @ERAS
-async def test_a_client_is_notified_of_changed_resources_and_prompts(desk: Desk, mode: str) -> None:
-    server = GatewayServer(desk.gateway, lambda context: Caller("told")).server
+async def test_a_client_is_notified_of_changed_resources_and_prompts(local: LocalGateway, mode: str) -> None:
+    server = GatewayServer(local.gateway, lambda context: Caller("told")).server
     told: list[str] = []
 
     async def hear(message: Any) -> None:
         told.append(type(message).__name__)
 
-    loaded = desk.loaded
-    async with desk.client(mode, server=server, message_handler=hear) as client:
+    loaded = local.loaded
+    async with local.client(mode, server=server, message_handler=hear) as client:
         listening = asyncio.create_task(_listen(client)) if mode == "auto" else None
         assert (await client.call_tool("call_tool", {"tool": INVENTORY})).is_error is False
         await asyncio.sleep(0.2)
-        desk.registry.follow(type(loaded)(loaded.catalog, **{**loaded.details, "resources": {}}, label=loaded.label))
+        local.registry.follow(type(loaded)(loaded.catalog, **{**loaded.details, "resources": {}}, label=loaded.label))
         async with asyncio.timeout(10):
             while "ToolListChangedNotification" not in told:
                 await asyncio.sleep(0.02)
         assert (await client.call_tool("call_tool", {"tool": INVENTORY})).is_error
-        desk.registry.follow(loaded)
+        local.registry.follow(loaded)
         if listening:
             listening.cancel()
 

@@ -19,7 +19,7 @@ from callsheet.agents.servers.server_questions import CallClock, ServerQuestions
 from callsheet.graphs import SettingsError, User
 from callsheet.orchestrator.server.gateway.catalog_gateway import Caller, QuestionRelay, Waiting
 from callsheet.retrievers import MiniLMEmbeddings
-from gateway_desk import Desk, answering, said
+from local_gateway import LocalGateway, answering, said
 
 pytestmark = pytest.mark.server
 OLD = Path(__file__).with_name("old_asking_server.py")
@@ -30,16 +30,16 @@ ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.fixture(scope="module", params=["modern", "legacy"])
 def asking(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, minilm: MiniLMEmbeddings
-) -> Iterator[Desk]:
+) -> Iterator[LocalGateway]:
     folder = tmp_path_factory.mktemp(request.param)
-    made = Desk(folder, minilm, names=("asks",), server=SERVERS[request.param])
+    made = LocalGateway(folder, minilm, names=("asks",), server=SERVERS[request.param])
     yield made
     made.registry.close()
 
 
 @pytest.fixture
-def old(tmp_path: Path, minilm: MiniLMEmbeddings) -> Iterator[Desk]:
-    made = Desk(tmp_path, minilm, names=("asks",), server=OLD)
+def old(tmp_path: Path, minilm: MiniLMEmbeddings) -> Iterator[LocalGateway]:
+    made = LocalGateway(tmp_path, minilm, names=("asks",), server=OLD)
     yield made
     made.registry.close()
 
@@ -53,7 +53,7 @@ async def no_session(request: pytest.FixtureRequest) -> Any:
 
 
 @ERAS
-async def test_a_question_reaches_the_client_and_its_answer_the_server(asking: Desk, mode: str) -> None:
+async def test_a_question_reaches_the_client_and_its_answer_the_server(asking: LocalGateway, mode: str) -> None:
     heard: list[types.ElicitRequestFormParams] = []
     answer = types.ElicitResult(action="accept", content={"size": "XL"})
     async with asking.client(mode, answering(answer, heard)) as client:
@@ -68,7 +68,9 @@ async def test_a_question_reaches_the_client_and_its_answer_the_server(asking: D
 
 
 @ERAS
-async def test_a_person_may_decline_or_cancel_a_question_and_sampling_is_refused(asking: Desk, mode: str) -> None:
+async def test_a_person_may_decline_or_cancel_a_question_and_sampling_is_refused(
+    asking: LocalGateway, mode: str
+) -> None:
     for action in ("decline", "cancel"):
         ordered = await asking.call("asks/order", mode, answering(types.ElicitResult(action=action)))
         assert action in said(ordered)
@@ -77,13 +79,13 @@ async def test_a_person_may_decline_or_cancel_a_question_and_sampling_is_refused
 
 
 @ERAS
-async def test_a_client_that_cannot_be_asked_is_an_error_that_says_so(asking: Desk, mode: str) -> None:
+async def test_a_client_that_cannot_be_asked_is_an_error_that_says_so(asking: LocalGateway, mode: str) -> None:
     ordered = await asking.call("asks/order", mode)
     assert "licitation" in said(ordered) or "nobody can be asked" in said(ordered)
 
 
 @ERAS
-async def test_the_number_of_questions_is_bounded_and_addresses_are_not_passed_on(old: Desk, mode: str) -> None:
+async def test_the_number_of_questions_is_bounded_and_addresses_are_not_passed_on(old: LocalGateway, mode: str) -> None:
     heard: list[Any] = []
     answer = types.ElicitResult(action="accept", content={"size": "S"})
     async with old.client(mode, answering(answer, heard)) as client:
@@ -95,13 +97,13 @@ async def test_the_number_of_questions_is_bounded_and_addresses_are_not_passed_o
     assert old.log == ["[]", "['elicitation']"]  # first its tools were listed, for nobody
 
 
-async def test_a_server_is_not_told_of_elicitation_if_the_client_cannot_be_asked(old: Desk) -> None:
+async def test_a_server_is_not_told_of_elicitation_if_the_client_cannot_be_asked(old: LocalGateway) -> None:
     ordered = said(await old.call("asks/order"))
     assert old.log == ["[]", "[]"]
     assert "not supported" in ordered
 
 
-async def test_only_who_called_may_answer_and_a_call_can_be_given_up(old: Desk) -> None:
+async def test_only_who_called_may_answer_and_a_call_can_be_given_up(old: LocalGateway) -> None:
     anna, bert = Caller("a", User("anna"), asks=True), Caller("b", User("bert"), asks=True)
     asked = await old.gateway.call("asks/order", {}, anna)
     assert isinstance(asked, Waiting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -68,7 +69,9 @@ def test_a_tool_that_is_gone_is_reported(fleet: Fleet) -> None:
     assert not loaded.problems
 
 
-async def test_a_resumed_run_leaves_out_what_changed_in_between(fleet: Fleet, cut_off: Any) -> None:
+async def test_a_resumed_run_leaves_out_what_changed_in_between(
+    fleet: Fleet, cut_off: Callable[..., Awaitable[None]]
+) -> None:
     fleet.serve("a", definition("work", "Repairs the roof."), definition("rest", "Paints the roof."))
     memory, config = InMemorySaver(), THREAD
     await cut_off(create_supervisor(fleet.config, yes=True, settings=UNASKED), "repair the roof", memory, config)
@@ -82,7 +85,9 @@ async def test_a_resumed_run_leaves_out_what_changed_in_between(fleet: Fleet, cu
     assert "a_rest" in model.shown[0]["tools"]
 
 
-async def test_a_resumed_run_of_which_nothing_is_left_says_so(fleet: Fleet, cut_off: Any) -> None:
+async def test_a_resumed_run_of_which_nothing_is_left_says_so(
+    fleet: Fleet, cut_off: Callable[..., Awaitable[None]]
+) -> None:
     fleet.serve("a", definition("work", "Repairs the roof."))
     memory, config = InMemorySaver(), THREAD
     await cut_off(create_supervisor(fleet.config, yes=True, settings=UNASKED), "repair the roof", memory, config)
@@ -90,7 +95,7 @@ async def test_a_resumed_run_of_which_nothing_is_left_says_so(fleet: Fleet, cut_
     app = create_supervisor(fleet.config, yes=True, settings=UNASKED).compile(checkpointer=memory)
     state = await app.ainvoke(None, config)
     assert fleet.calls("a") == []
-    told = "none of the tools that were picked for it may be called any more"
+    told = "none of the tools that were selected for the step may be called any more"
     assert state["results"]["1"]["error"] == f"{told}: a/work: {CHANGED}"
 
 

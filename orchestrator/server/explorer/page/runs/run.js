@@ -11,7 +11,7 @@ export const isOver = (run) => !["running", "waiting", "stopped"].includes(run.s
 
 /** An article that shows a run, and is told of each change by `show`; without `acts` it is only looked at. */
 export function article(acts = null) {
-  const parts = Object.fromEntries(["head", "asks", "picture", "times", "answer", "changes", "steps", "models"].map((name) => [name, make("section", { class: `run-${name}` })]));
+  const parts = Object.fromEntries(["head", "asks", "answer", "planning", "picture", "times", "changes", "steps", "models"].map((name) => [name, make("section", { class: `run-${name}` })]));
   parts.picture.classList.add("scroll");
   parts.answer.setAttribute("aria-live", "polite");
   const made = make("article", { class: "run" }, Object.values(parts)), before = {};
@@ -49,6 +49,8 @@ export function article(acts = null) {
     made.dataset.status = run.status;
     put("head", [run.request, run.status, run.note, run.trouble, Math.round(run.seconds ?? 0), run.usage], () => head(run, acts));
     put("asks", run.status === "waiting" && run.questions, () => run.status === "waiting" && acts && questions(run.questions, acts.decide));
+    const planning = run.status === "running" && !run.steps.length && !run.answer;
+    put("planning", planning, () => planning && make("p", { class: "planning" }, make("span", { class: "pulse", "aria-hidden": "true" }), "Making a plan"));
     pictures(run);
     put("answer", [run.answer, run.status], () => run.answer && [make("h3", { text: "Answer" }), make("p", { class: "answer-text words", text: run.answer })]);
     put("changes", run.revisions, () => run.revisions.length > 0 && [make("h3", { text: "Changes of the plan" }), make("ul", { class: "plain" }, run.revisions.map(revision))]);

@@ -116,7 +116,10 @@ function showThread(view, id) {
     }
   }
 
-  follow().catch(failed);
+  follow().catch((error) => {
+    if (last === null) next.enable(false);
+    failed(error);
+  });
 }
 
 function turn(run) {

@@ -42,7 +42,7 @@ def answering(answer: types.ElicitResult, heard: list[Any] | None = None) -> Eli
     return elicited
 
 
-class Desk:
+class LocalGateway:
     """A gateway over one server, or the same one under several names, and what the first of them wrote down."""
 
     def __init__(
@@ -93,8 +93,8 @@ class Desk:
         self._log.unlink(missing_ok=True)
 
 
-async def logged(desk: Desk, lines: list[str]) -> None:
+async def logged(local: LocalGateway, lines: list[str]) -> None:
     """Waits until the server has written this down."""
     async with asyncio.timeout(20):
-        while desk.log != lines:
+        while local.log != lines:
             await asyncio.sleep(0.02)
