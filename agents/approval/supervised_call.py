@@ -228,7 +228,7 @@ class SupervisedCall:
         return self.said(f"{self.named}: {refusal}", kind="refused", effect="none")
 
     def rejected_by(self, decision: Decision) -> ToolMessage:
-        """Returns the message for a call that a person, or the program without a person, has rejected."""
+        """Returns the message for a call that a person has rejected, or the program because nobody could be asked."""
         reason = f": {decision.message}" if decision.message else ""
         return self.rejected(NOBODY if decision.message == NOBODY else f"a person refused this call{reason}")
 

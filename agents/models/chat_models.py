@@ -132,7 +132,7 @@ def _why_unreachable(error: BaseException) -> str:
 
 def _address_of(error: BaseException) -> str:
     """Returns the address of the request of an HTTP client's error; empty if it has none."""
-    request: Any = None
+    request: object = None
     with suppress(RuntimeError):  # the clients raise it if they know no request
         request = getattr(error, "request", None)
     if request is None:

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from callsheet.agents.no_model.parameters import fits, value_kind
 from callsheet.agents.no_model.values import Kind, StepValue
@@ -150,7 +149,7 @@ def _candidates(
         yield word.group(), word.end(), None
 
 
-def _forms(parameter: Parameter, said: str, value: StepValue | None) -> Iterator[Any]:
+def _forms(parameter: Parameter, said: str, value: StepValue | None) -> Iterator[object]:
     """Yields what a text may be as the value of a parameter, the best first."""
     if value is not None and (value_kind(parameter) in value.kinds or said[0] in _QUOTES):
         yield value.value
@@ -166,7 +165,7 @@ def is_count(value: StepValue, text: str) -> bool:
     return Kind.NUMBER in value.kinds and after is not None and bool(tokens(after[1]))
 
 
-def _json_at(text: str, at: int) -> tuple[Any, int] | None:
+def _json_at(text: str, at: int) -> tuple[object, int] | None:
     """Returns the list or the object that begins at a place, and its end; None if there is none."""
     if text[at : at + 1] not in ("[", "{"):
         return None
@@ -177,9 +176,10 @@ def _json_at(text: str, at: int) -> tuple[Any, int] | None:
         return None
 
 
-def _read_json(text: str) -> Any:
-    return json.loads(text, parse_constant=_refuse_constant)
+def _read_json(text: str) -> object:
+    value: object = json.loads(text, parse_constant=_refuse_constant)
+    return value
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> object:
     raise ValueError(f"the value of {name} is not valid JSON")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from callsheet.agents.no_model.values import Kind
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.graphs.catalog.model import Parameter, Tool
@@ -45,7 +43,7 @@ def side_of(name: str) -> int:
     return next((side for side, names in enumerate(_SIDES) if words & names), -1)
 
 
-def fits(tool: Tool, parameter: Parameter, value: Any) -> bool:
+def fits(tool: Tool, parameter: Parameter, value: object) -> bool:
     """Returns whether the schema of a parameter allows a value."""
     only = {parameter.name: tool.input_schema["properties"][parameter.name]}
     return not fit_of({**tool.input_schema, "properties": only, "required": []}, {parameter.name: value}).errors

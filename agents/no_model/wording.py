@@ -210,7 +210,7 @@ def _runs(reading: StepReading, values: Sequence[StepValue]) -> Iterator[str]:
             start = None
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     """Returns a value as it is written in a request: texts in quotation marks, unless they are typed values."""
     if not isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)

@@ -99,9 +99,8 @@ async def _copied(
         if known or (is_fresh and not anew):
             return _Copy(when)
     failure = None if anew else LastListings().failure(name, server)
-    if known or (failure and failure[1] and not retry):
-        error = failure[0].error if failure else UNHEARD.error
-    else:
+    error = _error_without_asking(failure, known=known, retry=retry)
+    if error is None:
         if not patient and (when or failure):
             # Something is known of it, so that nobody has to wait for it.
             limits = limits.model_copy(update={"start": min(limits.start, PATIENCE)})
@@ -111,6 +110,13 @@ async def _copied(
     if not when:
         raise UnreachableError(error)
     return _Copy(when, error)
+
+
+def _error_without_asking(failure: tuple[Listing, float] | None, *, known: bool, retry: bool) -> str | None:
+    """Returns the error that is told because an address is not asked again yet; None if it is asked."""
+    if not known and (failure is None or not failure[1] or retry):
+        return None
+    return failure[0].error if failure else UNHEARD.error
 
 
 async def _fetch_copy(name: str, server: ServerConfig, limits: Limits) -> str:

@@ -371,7 +371,9 @@ def export(options: CatalogOptions, form: str | None, file: Path | None, taxonom
     if not form:
         raise click.MissingParameter(f"Choose from {', '.join(FORMS)}.", param_hint="--format", param_type="option")
     if options.as_json and file is None and form not in ("json", "jsonld"):
-        raise click.BadParameter(f"{form} is not JSON: leave it out, or write to a file with -o", param_hint="--json")
+        raise click.BadParameter(
+            f"the format {form} is not JSON: leave out --json, or write to a file with -o", param_hint="--json"
+        )
     loaded = options.open()
     with progress_bar("Writing"):
         catalog = with_inferred(allowed_catalog(loaded), rejected=loaded.rejected, trusted=loaded.trusted)

@@ -26,7 +26,7 @@ _NONE = -2.0
 """Below every cosine: there is no such pair."""
 Rows = NDArray[np.intp]
 Words = tuple[str, str]
-"""Those of the name and the description of a tool."""
+"""The words of the name of a tool, and those of its description."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,8 @@ def units_of(query: str, *, clauses: bool = True, implied: bool = True) -> tuple
 def implied_steps(query: str) -> list[str]:
     """Returns the steps that the query implies, as keys of ``IMPLIED``.
 
-    A path is written if the sentence before it has a verb of making, or one of copying and then *to* before the path;
-    otherwise it is read. A URL is fetched; a relative date needs the current date.
+    A file path implies that a file is written if the words before the path say so ("save", "copy ... to"); otherwise,
+    that it is read. A URL implies that a page is fetched; a relative date implies that the current date is needed.
     """
     steps: dict[str, None] = {}
     addresses = [match.span() for match in _URL.finditer(query)]

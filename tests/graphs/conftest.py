@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from hypothesis import reject, strategies as st
@@ -107,6 +106,6 @@ def catalogs(draw: st.DrawFn) -> Catalog:
 
 
 @pytest.fixture(scope="session")
-def strategies() -> Any:
+def strategies() -> SimpleNamespace:
     """``catalogs()``, ``names``, ``texts`` and ``objects``, to be drawn from."""
     return SimpleNamespace(catalogs=catalogs, names=names, texts=texts, objects=objects)

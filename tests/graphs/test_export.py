@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import ladybug
@@ -137,7 +138,9 @@ def test_an_embedded_engine_takes_the_cypher_script_once_or_twice(engine: ladybu
 
 @fuzzed(5)
 @given(data=st.data())
-def test_every_text_survives_cypher(data: st.DataObject, strategies: Any, engine: ladybug.Connection) -> None:
+def test_every_text_survives_cypher(
+    data: st.DataObject, strategies: SimpleNamespace, engine: ladybug.Connection
+) -> None:
     catalog = data.draw(strategies.catalogs())
     connection = load_into(engine, to_cypher(catalog))
     tools = rows(connection, "MATCH (t:Tool) RETURN t.id, t.title, t.description, t.core")
@@ -151,7 +154,7 @@ def test_every_text_survives_cypher(data: st.DataObject, strategies: Any, engine
 
 @fuzzed(5)
 @given(data=st.data())
-def test_networkx_reads_the_graphml_back(data: st.DataObject, strategies: Any) -> None:
+def test_networkx_reads_the_graphml_back(data: st.DataObject, strategies: SimpleNamespace) -> None:
     catalog = data.draw(strategies.catalogs())
     graph = detailed_graph(catalog)
     read = nx.parse_graphml(to_graphml(catalog))
@@ -225,7 +228,7 @@ def test_line_styles_show_the_kind_of_dependency() -> None:
 
 @fuzzed(8)
 @given(data=st.data())
-def test_no_name_ends_its_label_early(data: st.DataObject, strategies: Any) -> None:
+def test_no_name_ends_its_label_early(data: st.DataObject, strategies: SimpleNamespace) -> None:
     catalog = data.draw(strategies.catalogs())
     chart = to_mermaid(catalog)
     assert [line for line in chart.removesuffix("\n").split("\n") if not LINES.fullmatch(line)] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -402,7 +403,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @fuzzed(8)
 @given(data=st.data())
-def test_a_dumped_catalog_is_loaded_back_unchanged(data: st.DataObject, strategies: Any, place: Path) -> None:
+def test_a_dumped_catalog_is_loaded_back_unchanged(
+    data: st.DataObject, strategies: SimpleNamespace, place: Path
+) -> None:
     catalog = data.draw(strategies.catalogs())
     place.write_text(dump(catalog), encoding="utf-8", newline="")
     loaded = load(place)
@@ -413,7 +416,7 @@ def test_a_dumped_catalog_is_loaded_back_unchanged(data: st.DataObject, strategi
 
 @fuzzed(5)
 @given(data=st.data())
-def test_a_manifest_keeps_every_name_and_text(data: st.DataObject, strategies: Any, place: Path) -> None:
+def test_a_manifest_keeps_every_name_and_text(data: st.DataObject, strategies: SimpleNamespace, place: Path) -> None:
     name, description, schema = (data.draw(s) for s in (strategies.names, strategies.texts, strategies.objects))
     listing = [{"name": name, "description": description, "inputSchema": schema}]
     place.write_text(json.dumps({"name": name, "tools": listing}), encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pyoxigraph
 import pytest
@@ -30,7 +30,9 @@ def same(read: Catalog, catalog: Catalog) -> bool:
 @every_form
 @fuzzed(5)
 @given(data=st.data())
-def test_any_valid_catalog_comes_back_unchanged(data: st.DataObject, strategies: Any, form: RdfFormat) -> None:
+def test_any_valid_catalog_comes_back_unchanged(
+    data: st.DataObject, strategies: SimpleNamespace, form: RdfFormat
+) -> None:
     catalog = data.draw(strategies.catalogs())
     assert same(from_rdf(to_rdf(catalog, form=form), form=form), catalog)
 
@@ -38,7 +40,7 @@ def test_any_valid_catalog_comes_back_unchanged(data: st.DataObject, strategies:
 @every_form
 @fuzzed(5)
 @given(data=st.data())
-def test_oxigraph_reads_the_same_triples(data: st.DataObject, strategies: Any, form: RdfFormat) -> None:
+def test_oxigraph_reads_the_same_triples(data: st.DataObject, strategies: SimpleNamespace, form: RdfFormat) -> None:
     catalog = data.draw(strategies.catalogs())
     read = pyoxigraph.parse(to_rdf(catalog, form=form).encode(), format=IN_OXIGRAPH[form])
     ours = pyoxigraph.parse(to_rdf(catalog, form=RdfFormat.N_TRIPLES).encode(), format=IN_OXIGRAPH[RdfFormat.N_TRIPLES])
@@ -49,7 +51,7 @@ def test_oxigraph_reads_the_same_triples(data: st.DataObject, strategies: Any, f
 
 @fuzzed(5)
 @given(data=st.data())
-def test_exported_rdf_conforms_to_the_shapes_and_checks(data: st.DataObject, strategies: Any) -> None:
+def test_exported_rdf_conforms_to_the_shapes_and_checks(data: st.DataObject, strategies: SimpleNamespace) -> None:
     found = graph_findings(to_graph(data.draw(strategies.catalogs())))
     assert {finding.rule for finding in found} <= {"integrity-parameters", "integrity-self", "integrity-defined"}
 

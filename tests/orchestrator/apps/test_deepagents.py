@@ -21,7 +21,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet.agents.calls.review import flat
-from callsheet.graphs import Agent, Catalog, Tool, load
+from callsheet.graphs import Agent, Catalog, Loaded, Tool, load
 from callsheet.orchestrator import CallsheetTools
 from callsheet.retrievers import AgentGraphRetriever
 from fake_agents import FakeAgents
@@ -68,7 +68,7 @@ def many() -> Catalog:
 
 
 @pytest.fixture
-def behind(shop: FakeAgents) -> Any:
+def behind(shop: FakeAgents) -> Loaded:
     """The shop and 5,000 tools more; a person is asked before each call."""
     shop.approval = None
     return load([outside(shop.agents()), many()])
@@ -108,7 +108,7 @@ def to_do(*items: str) -> AIMessage:
 
 @pytest.mark.parametrize("blocking", [True, False])
 async def test_tools_are_picked_called_approved_and_added_by_name(
-    behind: Any, shop: FakeAgents, *, blocking: bool
+    behind: Loaded, shop: FakeAgents, *, blocking: bool
 ) -> None:
     assert len(behind.catalog.tools) > 5_000
     model = ScriptedModel(
@@ -140,7 +140,7 @@ async def test_tools_are_picked_called_approved_and_added_by_name(
 
 
 @pytest.mark.parametrize(("name", "blocking"), [("clerk", True), ("general-purpose", False)])
-async def test_a_subagent_has_tools_of_its_own(behind: Any, shop: FakeAgents, name: str, *, blocking: bool) -> None:
+async def test_a_subagent_has_tools_of_its_own(behind: Loaded, shop: FakeAgents, name: str, *, blocking: bool) -> None:
     task = calls("task", description=NOTE, subagent_type=name)
     model = ScriptedModel(replies=[task, calls("bank_exchange_rate", currency="USD"), AIMessage("Done.")])
     clerk = ScriptedModel(replies=[calls("notebook_write_note", text="hello"), AIMessage("Noted.")])
@@ -158,7 +158,7 @@ async def test_a_subagent_has_tools_of_its_own(behind: Any, shop: FakeAgents, na
     assert ours(model) == [["need_tool", "bank_exchange_rate"]] * 3
 
 
-async def test_a_subagent_asks_for_tools_by_name_and_keeps_a_list_too(behind: Any, shop: FakeAgents) -> None:
+async def test_a_subagent_asks_for_tools_by_name_and_keeps_a_list_too(behind: Loaded, shop: FakeAgents) -> None:
     task = calls("task", description=NOTE, subagent_type="clerk")
     need = calls("need_tool", tools=["skywatch/city_weather", "bank/exchange_rate"])
     model = ScriptedModel(replies=[task, AIMessage("Done.")])
@@ -172,7 +172,7 @@ async def test_a_subagent_asks_for_tools_by_name_and_keeps_a_list_too(behind: An
     assert shop.called == ["exchange_rate"]
 
 
-async def test_interrupt_on_of_deepagents_asks_about_the_tools_of_callsheet(behind: Any, shop: FakeAgents) -> None:
+async def test_interrupt_on_of_deepagents_asks_about_the_tools_of_callsheet(behind: Loaded, shop: FakeAgents) -> None:
     model = ScriptedModel(replies=[calls("bank_exchange_rate", currency="USD"), AIMessage("0.9")])
     asked: dict[str, Any] = {"bank_exchange_rate": True}
     middleware = [equipped(behind, approval="never")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ def ask(app: Any, text: str) -> Any:
 
 
 @pytest.fixture
-def worked(catalog: Loaded) -> Any:
+def worked(catalog: Loaded) -> Callable[..., tuple[Any, Any]]:
     """The state after a request whose worker gives these replies, and its model."""
 
     def run(*replies: Any, request: str = RATE, **settings: Any) -> tuple[Any, Any]:
@@ -46,7 +47,9 @@ def worked(catalog: Loaded) -> Any:
     ("replies", "note"),
     [([calls("finish", status="done", answer="9.5")], "no tool was called"), ([USD, AIMessage("9.5")], "")],
 )
-def test_a_step_without_a_call_has_a_note(worked: Any, replies: list[Any], note: str) -> None:
+def test_a_step_without_a_call_has_a_note(
+    worked: Callable[..., tuple[Any, Any]], replies: list[Any], note: str
+) -> None:
     state, _ = worked(*replies, **ALONE)
     assert [(one["status"], one["note"]) for one in state["results"].values()] == [("done", note)]
 
@@ -74,7 +77,7 @@ def sent_to(sent: list[dict[str, Any]]) -> Any:
     return lambda **given: sent.append(given) or "one book"
 
 
-def test_a_worker_that_never_ends_is_stopped(shop: FakeAgents, worked: Any) -> None:
+def test_a_worker_that_never_ends_is_stopped(shop: FakeAgents, worked: Callable[..., tuple[Any, Any]]) -> None:
     state, _ = worked(lambda told: calls("bank_exchange_rate", currency=f"USD{len(told)}"), max_turns=3, **ALONE)
     assert shop.called == ["exchange_rate"] * 3
     assert state["results"]["1"]["status"] == "failed"
@@ -119,14 +122,14 @@ def test_of_the_calls_of_a_turn_that_was_stopped_those_with_an_answer_are_told(a
 @pytest.mark.parametrize(
     "said", [{"finish_reason": "length"}, {"stop_reason": "max_tokens"}, {"finish_reason": "MAX_TOKENS"}]
 )
-def test_a_cut_answer_is_not_the_result_of_a_step(worked: Any, said: dict[str, str]) -> None:
+def test_a_cut_answer_is_not_the_result_of_a_step(worked: Callable[..., tuple[Any, Any]], said: dict[str, str]) -> None:
     result = worked(USD, AIMessage("The rate is", response_metadata=said))[0]["results"]["1"]
     assert result["status"] == "failed"
     assert "was cut at its token limit" in result["error"]
     assert result["error"].endswith("it began: The rate is")
 
 
-def test_arguments_that_are_never_json_end_at_the_limit_of_turns(worked: Any) -> None:
+def test_arguments_that_are_never_json_end_at_the_limit_of_turns(worked: Callable[..., tuple[Any, Any]]) -> None:
     call = InvalidToolCall(
         name="bank_exchange_rate", args='{"currency": ', id="1", error="no JSON", type="invalid_tool_call"
     )
@@ -135,7 +138,9 @@ def test_arguments_that_are_never_json_end_at_the_limit_of_turns(worked: Any) ->
     assert """are no JSON object: {"currency": """ in model.shown[1]["messages"][-1].text
 
 
-def test_a_model_that_stays_silent_after_a_change_says_what_it_has_called(shop: FakeAgents, worked: Any) -> None:
+def test_a_model_that_stays_silent_after_a_change_says_what_it_has_called(
+    shop: FakeAgents, worked: Callable[..., tuple[Any, Any]]
+) -> None:
     mute = [calls("notebook_write_note", text="milk"), AIMessage(""), AIMessage("")]
     state, _ = worked(*mute, request="write a note about milk", approval="never")
     assert shop.called == ["write_note"]

@@ -196,7 +196,7 @@ async def test_a_tool_call_outside_of_a_graph_has_no_lower_limit_of_loops(tmp_pa
 
 
 @pytest.fixture
-def reader() -> Any:
+def reader() -> ScriptedModel:
     """A model that is worker and reader; each of its messages costs 11 tokens."""
 
     def reply(messages: Sequence[BaseMessage]) -> AIMessage:
@@ -216,7 +216,7 @@ def reader() -> Any:
 
 
 @pytest.fixture
-def named(reader: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def named(reader: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The name of the same model."""
     monkeypatch.setattr("langchain.chat_models.init_chat_model", lambda _: reader)
     chat_model.cache_clear()
@@ -244,13 +244,13 @@ def test_a_folder_agent_uses_the_model_in_the_context_of_the_run(catalog: Path, 
 
 
 def test_the_model_of_the_run_comes_before_that_of_the_environment(
-    catalog: Path, reader: Any, monkeypatch: pytest.MonkeyPatch
+    catalog: Path, reader: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CALLSHEET_MODEL", "nowhere:nothing")
     check(asked(app(catalog, model=reader), Settings(planning="none")))
 
 
-def test_the_usage_of_a_folder_agent_is_counted_in_its_step(catalog: Path, reader: Any) -> None:
+def test_the_usage_of_a_folder_agent_is_counted_in_its_step(catalog: Path, reader: ScriptedModel) -> None:
     usage = asked(app(catalog, model=reader), Settings(planning="none"))["usage"]
     assert len(reader.shown) == 4, "two messages of the worker, two of the reader"
     assert usage["by_role"]["worker"]["calls"] == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +31,7 @@ TWO = "first = bank_exchange_rate(currency='USD')\nsecond = bank_exchange_rate(c
 
 
 @pytest.fixture
-def asking(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> Any:
+def asking(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """The shop, for which nobody has vouched, and a program with two calls."""
     shop.approval = None
 
@@ -49,7 +50,7 @@ def listed(state: Any) -> Any:
     return [call["args"] for call in shown["args"]["calls"]] if "calls" in shown else shown["args"]
 
 
-def test_calls_that_are_known_before_the_first_are_one_question(asking: Any, shop: FakeAgents) -> None:
+def test_calls_that_are_known_before_the_first_are_one_question(asking: Callable[..., Any], shop: FakeAgents) -> None:
     app = asking()
     state = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     assert listed(state) == [{"currency": "USD"}, {"currency": "GBP"}]
@@ -63,7 +64,7 @@ LOOP = "for c in ('USD', 'GBP', 'CHF', 'SEK', 'NOK', 'DKK'):\n    bank_exchange_
 
 
 def test_a_loop_over_six_items_is_one_question_and_its_answer_holds_for_each_once(
-    asking: Any, shop: FakeAgents
+    asking: Callable[..., Any], shop: FakeAgents
 ) -> None:
     app = asking(f"{LOOP}\nbank_exchange_rate(currency='USD')")
     state = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
@@ -74,7 +75,7 @@ def test_a_loop_over_six_items_is_one_question_and_its_answer_holds_for_each_onc
 
 
 def test_a_call_that_depends_on_an_earlier_result_is_asked_about_when_it_is_known(
-    asking: Any, shop: FakeAgents
+    asking: Callable[..., Any], shop: FakeAgents
 ) -> None:
     app = asking(
         "a = bank_exchange_rate(currency='USD')\nb = bank_exchange_rate(currency='GBP')\n"
@@ -89,7 +90,7 @@ def test_a_call_that_depends_on_an_earlier_result_is_asked_about_when_it_is_know
     assert shop.called == ["exchange_rate"] * 2 + ["write_note"]
 
 
-def test_a_branch_on_a_result_is_not_approved_unseen(asking: Any, shop: FakeAgents) -> None:
+def test_a_branch_on_a_result_is_not_approved_unseen(asking: Callable[..., Any], shop: FakeAgents) -> None:
     code = (
         "a = bank_exchange_rate(currency='USD')\n"
         "if '0.9' in a:\n    bank_exchange_rate(currency='GBP')\nelse:\n    bank_exchange_rate(currency='CHF')\n'x'"
@@ -102,7 +103,7 @@ def test_a_branch_on_a_result_is_not_approved_unseen(asking: Any, shop: FakeAgen
     assert shop.called == ["exchange_rate"]
 
 
-def test_calls_that_a_person_refuses_together_are_not_sent(asking: Any, shop: FakeAgents) -> None:
+def test_calls_that_a_person_refuses_together_are_not_sent(asking: Callable[..., Any], shop: FakeAgents) -> None:
     app = asking()
     app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     state = app.invoke(Command(resume={"type": "reject", "message": "too dear"}), THREAD)
@@ -111,7 +112,7 @@ def test_calls_that_a_person_refuses_together_are_not_sent(asking: Any, shop: Fa
 
 
 @pytest.fixture
-def noting(asking: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def noting(asking: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Any]]:
     """Runs a program until it asks; rates are known to be harmless, notes are not. Returns the app and the state."""
     real = tool_registry.assurance_of
 
@@ -129,7 +130,7 @@ def noting(asking: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_what_is_read_on_another_server_is_read_once_and_the_effects_are_one_question(
-    noting: Any, shop: FakeAgents
+    noting: Callable[..., tuple[Any, Any]], shop: FakeAgents
 ) -> None:
     app, state = noting(
         "for c in ('USD', 'GBP'):\n    notebook_write_note(text=c + ': ' + bank_exchange_rate(currency=c))\n'noted'"
@@ -141,7 +142,9 @@ def test_what_is_read_on_another_server_is_read_once_and_the_effects_are_one_que
     assert "__interrupt__" not in state
 
 
-def test_nothing_is_read_with_a_value_that_is_not_known_yet(noting: Any, shop: FakeAgents) -> None:
+def test_nothing_is_read_with_a_value_that_is_not_known_yet(
+    noting: Callable[..., tuple[Any, Any]], shop: FakeAgents
+) -> None:
     _, state = noting(
         "a = notebook_write_note(text='x')\nbank_exchange_rate(currency=a)\nnotebook_write_note(text='y')"
     )
@@ -149,7 +152,9 @@ def test_nothing_is_read_with_a_value_that_is_not_known_yet(noting: Any, shop: F
     assert shop.called == []
 
 
-def test_effects_that_need_no_approval_are_not_made_before_those_that_do(asking: Any, shop: FakeAgents) -> None:
+def test_effects_that_need_no_approval_are_not_made_before_those_that_do(
+    asking: Callable[..., Any], shop: FakeAgents
+) -> None:
     code = "for c in ('a', 'b'):\n    notebook_write_note(text=c)\n    notebook_delete_note(title=c)\n'noted'"
     app = asking(code, allow=("notebook/write_note",))
     state = app.invoke({"messages": [HumanMessage("Write a note and delete a note")]}, THREAD)
@@ -159,7 +164,9 @@ def test_effects_that_need_no_approval_are_not_made_before_those_that_do(asking:
     assert shop.called == ["write_note", "delete_note"] * 2
 
 
-def test_what_was_read_for_a_program_that_is_refused_stands_in_the_result(noting: Any, shop: FakeAgents) -> None:
+def test_what_was_read_for_a_program_that_is_refused_stands_in_the_result(
+    noting: Callable[..., tuple[Any, Any]], shop: FakeAgents
+) -> None:
     app, _ = noting(
         "notebook_write_note(text='x')\nr = bank_exchange_rate(currency='USD')\nnotebook_write_note(text=r)\n'noted'"
     )
@@ -172,7 +179,7 @@ def test_what_was_read_for_a_program_that_is_refused_stands_in_the_result(noting
     ]
 
 
-def test_a_refusal_ends_a_program_that_would_catch_it(asking: Any, shop: FakeAgents) -> None:
+def test_a_refusal_ends_a_program_that_would_catch_it(asking: Callable[..., Any], shop: FakeAgents) -> None:
     app = asking(
         "for _ in range(3):\n    try:\n        bank_exchange_rate(currency='USD')\n"
         "    except BaseException:\n        pass"
@@ -186,7 +193,7 @@ def test_a_refusal_ends_a_program_that_would_catch_it(asking: Any, shop: FakeAge
     assert "the program was ended" in program["error"]
 
 
-def test_a_refusal_of_one_call_ends_a_program_too(asking: Any, shop: FakeAgents) -> None:
+def test_a_refusal_of_one_call_ends_a_program_too(asking: Callable[..., Any], shop: FakeAgents) -> None:
     app = asking("try:\n    bank_exchange_rate(currency='USD')\nexcept BaseException:\n    pass")
     app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     state = app.invoke(Command(resume={"type": "reject", "message": "no"}), THREAD)
@@ -196,7 +203,7 @@ def test_a_refusal_of_one_call_ends_a_program_too(asking: Any, shop: FakeAgents)
     assert shop.called == []
 
 
-def test_a_person_changes_arguments_in_the_middle(asking: Any, shop: FakeAgents) -> None:
+def test_a_person_changes_arguments_in_the_middle(asking: Callable[..., Any], shop: FakeAgents) -> None:
     app = asking("first = bank_exchange_rate(currency='USD')\nsecond = bank_exchange_rate(currency=first[-3:])\nsecond")
     (question,) = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)["__interrupt__"]
     app.invoke(Command(resume=decision_on("edit", question.value, args={"currency": "CHF"})), THREAD)
@@ -212,7 +219,7 @@ def decisions(*kinds: str) -> Any:
 
 
 def test_each_call_has_a_decision_and_the_program_ends_at_the_one_that_is_rejected(
-    asking: Any, shop: FakeAgents
+    asking: Callable[..., Any], shop: FakeAgents
 ) -> None:
     app = asking(LOOP)
     state = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
@@ -228,7 +235,9 @@ def test_each_call_has_a_decision_and_the_program_ends_at_the_one_that_is_reject
     assert "made 2 calls: do not repeat" in calls[-1]["error"]
 
 
-def test_after_a_refusal_a_program_makes_no_other_call_even_if_that_was_approved(asking: Any, shop: FakeAgents) -> None:
+def test_after_a_refusal_a_program_makes_no_other_call_even_if_that_was_approved(
+    asking: Callable[..., Any], shop: FakeAgents
+) -> None:
     made = "    try:\n        bank_exchange_rate(currency=c)\n    except RuntimeError:\n        pass"
     app = asking(f"for c in ('USD', 'GBP'):\n{made}")
     app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
@@ -247,7 +256,7 @@ def test_after_a_refusal_a_program_makes_no_other_call_even_if_that_was_approved
     ],
 )
 def test_an_answer_that_does_not_fit_sends_nothing_and_the_calls_are_asked_about_again(
-    asking: Any, shop: FakeAgents, answer: Any, problem: str
+    asking: Callable[..., Any], shop: FakeAgents, answer: Any, problem: str
 ) -> None:
     app = asking()
     app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
@@ -258,7 +267,9 @@ def test_an_answer_that_does_not_fit_sends_nothing_and_the_calls_are_asked_about
     assert shop.called == ["exchange_rate"] * 2
 
 
-def test_whoever_gives_no_answer_three_times_has_rejected_the_calls(asking: Any, shop: FakeAgents) -> None:
+def test_whoever_gives_no_answer_three_times_has_rejected_the_calls(
+    asking: Callable[..., Any], shop: FakeAgents
+) -> None:
     app = asking()
     app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     for _ in range(3):
@@ -268,7 +279,7 @@ def test_whoever_gives_no_answer_three_times_has_rejected_the_calls(asking: Any,
     assert "asked 3 times without a valid answer" in state["results"]["1"]["error"]
 
 
-def test_decisions_in_another_order_are_refused_by_their_hashes(asking: Any, shop: FakeAgents) -> None:
+def test_decisions_in_another_order_are_refused_by_their_hashes(asking: Callable[..., Any], shop: FakeAgents) -> None:
     app = asking()
     (question,) = app.invoke({"messages": [HumanMessage(RATE)]}, THREAD)["__interrupt__"]
     answer = decision_on("approve", question.value)
@@ -290,14 +301,14 @@ def test_decisions_in_another_order_are_refused_by_their_hashes(asking: Any, sho
     ],
 )
 def test_a_call_is_asked_about_with_others_if_it_does_not_depend_on_their_results(
-    asking: Any, use: str, known: bool
+    asking: Callable[..., Any], use: str, known: bool
 ) -> None:
     state = asking(f"a = bank_exchange_rate(currency='USD')\n{use}").invoke({"messages": [HumanMessage(RATE)]}, THREAD)
     both = [{"currency": "USD"}, {"currency": "GBP"}]
     assert listed(state) == (both if known else {"currency": "USD"})
 
 
-def test_a_question_about_several_calls_has_a_question_for_each(asking: Any) -> None:
+def test_a_question_about_several_calls_has_a_question_for_each(asking: Callable[..., Any]) -> None:
     (question,) = asking().invoke({"messages": [HumanMessage(RATE)]}, THREAD)["__interrupt__"]
     alone = [flat(one) for one in each_call(question.value)]
     assert [(one["tool"], one["step_id"], one["args"]) for one in alone] == [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -32,7 +32,7 @@ def last_result(told: Sequence[BaseMessage]) -> BaseMessage:
 
 
 @pytest.fixture
-def ran(catalog: Loaded) -> Any:
+def ran(catalog: Loaded) -> Callable[..., tuple[Any, Any]]:
     """The step after a program, and the model with what it was shown."""
 
     def run(code: str, loaded: Any = catalog, **more: Any) -> tuple[Any, Any]:
@@ -43,7 +43,7 @@ def ran(catalog: Loaded) -> Any:
     return run
 
 
-def test_a_program_calls_tools_as_functions(ran: Any, shop: FakeAgents) -> None:
+def test_a_program_calls_tools_as_functions(ran: Callable[..., tuple[Any, Any]], shop: FakeAgents) -> None:
     code = "rates = [bank_exchange_rate(currency=c) for c in ('USD', 'GBP')]\nprint(len(rates))\n' and '.join(rates)"
     result, model = ran(code)
     assert shop.called == ["exchange_rate"] * 2
@@ -56,7 +56,9 @@ def test_a_program_calls_tools_as_functions(ran: Any, shop: FakeAgents) -> None:
     assert [call["args"] for call in result["calls"][:2]] == [{"currency": "USD"}, {"currency": "GBP"}]
 
 
-def test_without_code_mode_there_are_no_programs(catalog: Loaded, shop: FakeAgents, ran: Any) -> None:
+def test_without_code_mode_there_are_no_programs(
+    catalog: Loaded, shop: FakeAgents, ran: Callable[..., tuple[Any, Any]]
+) -> None:
     result, model = ran("bank_exchange_rate(currency='USD')", code_mode=False)
     assert "run_program" not in model.shown[0]["tools"]
     assert "run_program is not among the tools" in result["calls"][0]["error"]
@@ -93,7 +95,7 @@ def test_without_code_mode_there_are_no_programs(catalog: Loaded, shop: FakeAgen
     ],
 )
 def test_a_program_cannot_reach_the_system_or_exceed_its_limits(
-    ran: Any, shop: FakeAgents, code: str, told: str, monkeypatch: pytest.MonkeyPatch
+    ran: Callable[..., tuple[Any, Any]], shop: FakeAgents, code: str, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sandbox._LIMITS, "max_feed_duration_secs", 2.0)
     monkeypatch.setitem(sandbox._LIMITS, "max_memory", 8 * 1024 * 1024)
@@ -104,13 +106,13 @@ def test_a_program_cannot_reach_the_system_or_exceed_its_limits(
     assert len(result["calls"][0]["error"]) < 21_000
 
 
-def test_ten_thousand_calls_end_at_the_limit_of_a_step(ran: Any, shop: FakeAgents) -> None:
+def test_ten_thousand_calls_end_at_the_limit_of_a_step(ran: Callable[..., tuple[Any, Any]], shop: FakeAgents) -> None:
     result, _ = ran("# über\nfor n in range(10_000):\n    bank_exchange_rate(currency=str(n))", max_calls=5)
     assert len(shop.called) == 4  # the program is a call too
     assert result["calls"][-1]["error"] == "line 3: the program was stopped before it made more than 4 calls"
 
 
-def test_a_failed_call_can_be_caught(ran: Any, shop: FakeAgents) -> None:
+def test_a_failed_call_can_be_caught(ran: Callable[..., tuple[Any, Any]], shop: FakeAgents) -> None:
     shop.broken = {"exchange_rate"}
     result, _ = ran(
         "try:\n    bank_exchange_rate(currency='USD')\nexcept RuntimeError as error:\n    print('no:', error)"
@@ -120,18 +122,18 @@ def test_a_failed_call_can_be_caught(ran: Any, shop: FakeAgents) -> None:
     assert result["status"] == "failed"  # no call has succeeded
 
 
-def test_a_program_that_fails_says_what_was_done_before(ran: Any, shop: FakeAgents) -> None:
+def test_a_program_that_fails_says_what_was_done_before(ran: Callable[..., tuple[Any, Any]], shop: FakeAgents) -> None:
     result, _ = ran("bank_exchange_rate(currency='USD')\n1 / 0")
     assert shop.called == ["exchange_rate"]
     assert "made 1 call: do not repeat" in result["calls"][-1]["error"]
 
 
-def test_what_a_program_prints_can_be_stored_in_a_database(ran: Any) -> None:
+def test_what_a_program_prints_can_be_stored_in_a_database(ran: Callable[..., tuple[Any, Any]]) -> None:
     result, _ = ran("print('a\\0b')")
     assert result["calls"][-1]["output"] == "a?b"
 
 
-def test_a_value_that_cannot_be_written_does_not_lose_the_calls(ran: Any) -> None:
+def test_a_value_that_cannot_be_written_does_not_lose_the_calls(ran: Callable[..., tuple[Any, Any]]) -> None:
     result, _ = ran("bank_exchange_rate(currency='USD')\n10**5000")
     assert [call["tool"] for call in result["calls"]] == ["bank/exchange_rate", "run_program"]
     assert "cannot be shown" in result["result"]
@@ -144,7 +146,9 @@ def test_a_value_that_cannot_be_written_does_not_lose_the_calls(ran: Any) -> Non
         ("x = 'x' * 5_000_000\nbank_exchange_rate(currency='USD')", 0, "line 2: MemoryError"),
     ],
 )
-def test_what_is_stored_at_each_call_is_bounded(ran: Any, shop: FakeAgents, code: str, made: int, told: str) -> None:
+def test_what_is_stored_at_each_call_is_bounded(
+    ran: Callable[..., tuple[Any, Any]], shop: FakeAgents, code: str, made: int, told: str
+) -> None:
     result, _ = ran(code)
     assert len(shop.called) == made
     assert told in result["calls"][-1]["error"]

@@ -16,7 +16,7 @@ from callsheet.agents.approval.supervised_call import SupervisedCall
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import flat
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference
-from callsheet.graphs import load
+from callsheet.graphs import Loaded, load
 from fake_agents import FakeAgents
 from scripted_model import ScriptedModel, calls, planned
 
@@ -28,7 +28,7 @@ FOUR = ["approve", "edit", "reject", "respond"]
 
 
 @pytest.fixture
-def asking(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> Any:
+def asking(shop: FakeAgents, monkeypatch: pytest.MonkeyPatch) -> Loaded:
     """The shop, for which nobody has vouched."""
     shop.approval = None
     return shop.loaded(monkeypatch)
@@ -61,7 +61,7 @@ def resume(app: Any, **answers: Any) -> Any:
 
 
 @pytest.fixture
-def app(asking: Any, worker: ScriptedModel) -> Any:
+def app(asking: Loaded, worker: ScriptedModel) -> Any:
     return compiled(asking, ScriptedModel(replies=[planned(*STEPS)]), worker)
 
 
@@ -119,7 +119,7 @@ def test_an_answer_without_an_id_is_for_the_first_question(app: Any, shop: FakeA
 
 
 async def test_a_run_asks_one_question_after_the_other(
-    asking: Any,
+    asking: Loaded,
     shop: FakeAgents,
     worker: ScriptedModel,
 ) -> None:
@@ -137,7 +137,9 @@ async def test_a_run_asks_one_question_after_the_other(
     assert [state["results"][i]["status"] for i in "123"] == ["done"] * 3
 
 
-async def test_one_question_after_the_other_within_one_run_of_another_graph(asking: Any, worker: ScriptedModel) -> None:
+async def test_one_question_after_the_other_within_one_run_of_another_graph(
+    asking: Loaded, worker: ScriptedModel
+) -> None:
     supervisor = compiled(asking, ScriptedModel(replies=[planned(*STEPS)]), worker, questions="one")
     state = await create_ask_app(supervisor).compile().ainvoke({"question": REQUEST})
     assert [step["status"] for step in state["steps"]] == ["failed", "failed", "skipped"]
@@ -180,7 +182,7 @@ def test_a_decision_on_a_call_that_no_longer_waits_approves_no_other_call(
     assert shop.called == ["delete_note"]
 
 
-def test_a_call_behind_one_that_waits_for_a_person_waits_too(asking: Any, shop: FakeAgents) -> None:
+def test_a_call_behind_one_that_waits_for_a_person_waits_too(asking: Loaded, shop: FakeAgents) -> None:
     both = calls("notebook_write_note", text="a")
     both.tool_calls.append({**calls("notebook_delete_note", title="b").tool_calls[0]})
     model = ScriptedModel(replies=[both, AIMessage("Done.")])
@@ -196,7 +198,7 @@ def test_a_call_behind_one_that_waits_for_a_person_waits_too(asking: Any, shop: 
 
 
 def test_a_rejected_call_is_not_tried_with_another_tool_and_its_reason_is_told(
-    asking: Any,
+    asking: Loaded,
     shop: FakeAgents,
     worker: ScriptedModel,
 ) -> None:
@@ -282,7 +284,7 @@ def test_an_always_of_the_author_or_the_run_is_above_a_never(
 
 
 def test_approval_without_a_checkpointer_is_an_error_before_anything_runs(
-    asking: Any,
+    asking: Loaded,
     shop: FakeAgents,
     worker: ScriptedModel,
 ) -> None:

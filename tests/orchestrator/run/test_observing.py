@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -97,7 +98,7 @@ def test_without_a_log_nothing_is_written(catalog: Loaded, noting: ScriptedModel
 
 
 @pytest.fixture
-def outcomes(noting: ScriptedModel, tmp_path: Path) -> Any:
+def outcomes(noting: ScriptedModel, tmp_path: Path) -> Callable[..., Any]:
     """Runs the two steps, as a user or as nobody, and returns the outcomes that are counted beside the log."""
 
     def run(catalog: Any, user: str = "", policy: Policy | None = None, **settings: Any) -> Any:
@@ -119,20 +120,22 @@ def outcomes(noting: ScriptedModel, tmp_path: Path) -> Any:
 
 
 def test_outcomes_are_counted_beside_the_log_unless_the_setting_is_off(
-    catalog: Loaded, shop: FakeAgents, outcomes: Any
+    catalog: Loaded, shop: FakeAgents, outcomes: Callable[..., Any]
 ) -> None:
     shop.crashing.add("write_note")
     assert outcomes(catalog, learn=False) == {}
     assert outcomes(catalog) == {"bank/exchange_rate": Outcomes(done=1), "notebook/write_note": Outcomes(failed=1)}
 
 
-def test_what_a_tool_itself_reports_is_no_failure(catalog: Loaded, shop: FakeAgents, outcomes: Any) -> None:
+def test_what_a_tool_itself_reports_is_no_failure(
+    catalog: Loaded, shop: FakeAgents, outcomes: Callable[..., Any]
+) -> None:
     shop.broken.add("write_note")
     assert outcomes(catalog) == {"bank/exchange_rate": Outcomes(done=1)}
 
 
 def test_outcomes_of_users_are_counted_only_if_the_policy_says_so(
-    catalog: Loaded, shop: FakeAgents, outcomes: Any
+    catalog: Loaded, shop: FakeAgents, outcomes: Callable[..., Any]
 ) -> None:
     shop.crashing.add("write_note")
     assert outcomes(catalog, "mallory") == {}

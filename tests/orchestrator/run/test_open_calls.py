@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ class Bank:
 
 
 @pytest.fixture
-def bank(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def bank(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Bank]:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
     made = Bank()
     yield made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,13 +77,13 @@ def rates(named: str, worker: ScriptedModel) -> Rates:
 
 
 @pytest.fixture
-def own(shop: FakeAgents, worker: ScriptedModel) -> Any:
+def own(shop: FakeAgents, worker: ScriptedModel) -> Callable[..., Any]:
     """The same tools as objects that a program passes."""
     shop.approval = None
     return lambda **more: Rates(shop.agents(), worker, **more)
 
 
-def test_the_programs_own_tools_are_called(own: Any, shop: FakeAgents) -> None:
+def test_the_programs_own_tools_are_called(own: Callable[..., Any], shop: FakeAgents) -> None:
     assert own(saved=False).request()["status"] == "done"
     assert shop.called == ["exchange_rate"]
 
@@ -96,7 +97,7 @@ def test_the_programs_own_tools_are_called(own: Any, shop: FakeAgents) -> None:
     ],
 )
 def test_tools_are_asked_about_with_interrupt_on_or_approval_always(
-    own: Any, shop: FakeAgents, more: Any, decisions: list[str]
+    own: Callable[..., Any], shop: FakeAgents, more: Any, decisions: list[str]
 ) -> None:
     rates = own(**more)
     assert flat(rates.request())["decisions"] == decisions

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from langchain_core.embeddings import Embeddings
@@ -51,7 +52,9 @@ class Drawn(Embeddings):
         return next(arrow for word, arrow in self.ARROWS.items() if word in text.lower())
 
 
-def test_a_chunk_scores_by_its_best_sentence_and_its_share_of_the_words(write: Any) -> None:
+def test_a_chunk_scores_by_its_best_sentence_and_its_share_of_the_words(
+    write: Callable[[dict[str, str | bytes]], Path],
+) -> None:
     """a: cos = 3/5 and no word, .6; b: cos = 0 and the only word that a document has, 1."""
     index = DocumentIndex(
         write({"a.txt": "Leave is paid.", "b.txt": "Trains run late."}), embeddings=Drawn(), index=":memory:"
@@ -61,7 +64,9 @@ def test_a_chunk_scores_by_its_best_sentence_and_its_share_of_the_words(write: A
     assert best_chunks("question?", index, top_k=1) == ["a.txt#1"]
 
 
-def test_a_sentence_with_half_of_the_best_score_is_quoted_and_no_weaker_one(write: Any) -> None:
+def test_a_sentence_with_half_of_the_best_score_is_quoted_and_no_weaker_one(
+    write: Callable[[dict[str, str | bytes]], Path],
+) -> None:
     """Of the words "question", "paid" and "late", leave has two, own = 3/5 + .5 * 2/3 = .93; trains have one or two.
 
     One: own = 0 + .5 * 1/3 = .17, below .93 / 2. With "question": own = 0 + .5 * 2/3 = .33, below it too. With all

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ SOUND: dict[str, Any] = {"name": "sums", "tools": [{"name": "add", "description"
 
 
 @pytest.fixture
-def check(tmp_path: Path, cli: Cli) -> Any:
+def check(tmp_path: Path, cli: Cli) -> Callable[..., tuple[int, str, str]]:
     def run(*manifests: dict[str, Any] | str, arguments: tuple[str, ...] = ()) -> tuple[int, str, str]:
         folder = tmp_path / "manifests"
         folder.mkdir(exist_ok=True)
@@ -42,7 +43,7 @@ def check(tmp_path: Path, cli: Cli) -> Any:
     return run
 
 
-def test_errors_end_with_1_and_are_listed(check: Any) -> None:
+def test_errors_end_with_1_and_are_listed(check: Callable[..., tuple[int, str, str]]) -> None:
     status, out, err = check(FAULTY, SOUND, arguments=("--json",))
     report = json.loads(out)
     assert (status, err, report["passed"]) == (1, "", False)
@@ -59,14 +60,18 @@ def test_errors_end_with_1_and_are_listed(check: Any) -> None:
 
 
 @pytest.mark.parametrize(("fail_on", "status"), [("error", 0), ("warning", 0), ("info", 1)])
-def test_the_severity_that_fails_a_check_is_an_option(check: Any, fail_on: str, status: int) -> None:
+def test_the_severity_that_fails_a_check_is_an_option(
+    check: Callable[..., tuple[int, str, str]], fail_on: str, status: int
+) -> None:
     ended, out, _ = check(SOUND, arguments=("--fail-on", fail_on))
     assert ended == status
     assert "info undescribed-agent (1)" in out
     assert out.endswith("1 agent, 1 tool: 0 errors, 0 warnings, 1 info\n")
 
 
-def test_people_see_findings_by_rule_the_gravest_first_and_nothing_hidden(check: Any) -> None:
+def test_people_see_findings_by_rule_the_gravest_first_and_nothing_hidden(
+    check: Callable[..., tuple[int, str, str]],
+) -> None:
     status, out, _ = check(FAULTY)
     headings = [line for line in out.splitlines() if not line.startswith(" ")]
     assert status == 1
@@ -76,7 +81,7 @@ def test_people_see_findings_by_rule_the_gravest_first_and_nothing_hidden(check:
     assert "  faulty/z: has no description" in out
 
 
-def test_many_findings_of_a_rule_are_cut_unless_all_are_wanted(check: Any) -> None:
+def test_many_findings_of_a_rule_are_cut_unless_all_are_wanted(check: Callable[..., tuple[int, str, str]]) -> None:
     many = {"name": "many", "tools": [{"name": f"t{i}", "inputSchema": {}} for i in range(9)]}
     _, out, _ = check(many)
     assert "  and 4 more: --all shows them" in out
@@ -85,14 +90,16 @@ def test_many_findings_of_a_rule_are_cut_unless_all_are_wanted(check: Any) -> No
     assert "more:" not in out
 
 
-def test_a_rule_can_be_left_out_but_must_exist(check: Any) -> None:
+def test_a_rule_can_be_left_out_but_must_exist(check: Callable[..., tuple[int, str, str]]) -> None:
     assert check(SOUND, arguments=("--fail-on", "info", "--ignore", "undescribed-agent"))[0] == 0
     status, _, err = check(SOUND, arguments=("--ignore", "nonsense"))
     assert status == 2
     assert "there is no rule 'nonsense'; there are load-problem, " in err
 
 
-def test_a_malformed_manifest_a_circle_and_five_megabytes_give_one_line_each(check: Any) -> None:
+def test_a_malformed_manifest_a_circle_and_five_megabytes_give_one_line_each(
+    check: Callable[..., tuple[int, str, str]],
+) -> None:
     needs = {name: [{"tool": other, "kind": "tool_directly"}] for name, other in (("p", "q"), ("q", "p"))}
     circle = [
         {"name": name, "description": name * 9, "_meta": {"callsheet/depends_on": d}} for name, d in needs.items()
@@ -108,14 +115,18 @@ def test_a_malformed_manifest_a_circle_and_five_megabytes_give_one_line_each(che
     assert all(len(message) < 300 and "\n" not in message for message in found.values())
 
 
-def test_check_of_a_file_that_is_no_catalog_ends_with_status_2(check: Any, tmp_path: Path) -> None:
+def test_check_of_a_file_that_is_no_catalog_ends_with_status_2(
+    check: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
     status, out, err = check("[", arguments=("--json",))
     assert (status, out) == (2, "")
     assert err.startswith("error: ")
     assert len(err.splitlines()) == 1
 
 
-def test_check_knows_the_capabilities_of_the_option_taxonomy(check: Any, tmp_path: Path) -> None:
+def test_check_knows_the_capabilities_of_the_option_taxonomy(
+    check: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
     tool = {"name": "x", "description": "Adds.", "inputSchema": {}, "_meta": {"callsheet/capabilities": ["sums"]}}
     own = {"id": "sums", "name": "Sums", "definition": "Adds numbers.", "examples": ["add two", "total"]}
     (tmp_path / "own.json").write_text(json.dumps({"capabilities": [own]}))
@@ -139,7 +150,7 @@ GIVEN = {
 
 @pytest.mark.parametrize("tools", GIVEN.values(), ids=list(GIVEN))
 def test_an_agent_that_would_be_the_source_of_many_others_arguments_is_found(
-    check: Any, tools: list[dict[str, Any]]
+    check: Callable[..., tuple[int, str, str]], tools: list[dict[str, Any]]
 ) -> None:
     def needing(noun: str) -> dict[str, Any]:
         schema = {"type": "object", "properties": {f"{noun}_id": {"type": "string"}}, "required": [f"{noun}_id"]}
@@ -154,7 +165,7 @@ def test_an_agent_that_would_be_the_source_of_many_others_arguments_is_found(
         assert [one["agent"] for one in found if one["rule"] == "source-of-many"] == expected
 
 
-def test_rdf_is_checked_with_the_option_rdf_only(check: Any) -> None:
+def test_rdf_is_checked_with_the_option_rdf_only(check: Callable[..., tuple[int, str, str]]) -> None:
     tool = {"name": "x", "description": "Adds.", "inputSchema": {}, "_meta": {"callsheet/capabilities": ["sums"]}}
     ignored = ("--ignore", "unknown-capability")
     assert check({"name": "a", "tools": [tool]}, arguments=ignored)[0] == 0
@@ -184,7 +195,9 @@ def test_an_rdf_file_is_checked_as_it_was_written(text: str, status: int, tmp_pa
         assert "integrity-dependencies" in {finding["rule"] for finding in json.loads(out)["findings"]}
 
 
-def test_without_the_extra_rdf_checks_name_it(check: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_rdf_checks_name_it(
+    check: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in [name for name in sys.modules if name.startswith("callsheet.graphs.rdf")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "rdflib", None)
@@ -274,7 +287,7 @@ def test_check_finds_what_servers_changed_once(catalog: Path, tmp_path: Path, cl
     ],
 )
 def test_a_wrong_name_is_answered_with_the_nearest(
-    tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], told: str
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], told: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("mytools.py").write_text("LIMIT = 5\nshouts = [print]\n")

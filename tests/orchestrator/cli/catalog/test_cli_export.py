@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def test_a_chart_says_that_it_leaves_out_skills(form: str, said: str, sample: Ca
 
 
 @pytest.fixture
-def graph(place: Path) -> Any:
+def graph(place: Path) -> Callable[..., tuple[int, Any]]:
     """``callsheet graph``: its exit status, and its JSON object or its lines."""
 
     def told(*words: str) -> tuple[int, Any]:
@@ -116,7 +117,7 @@ def graph(place: Path) -> Any:
     return told
 
 
-def test_the_graph_command_shows_the_edges_of_a_node(graph: Any) -> None:
+def test_the_graph_command_shows_the_edges_of_a_node(graph: Callable[..., tuple[int, Any]]) -> None:
     assert graph("weather/forecast") == (
         0,
         [
@@ -148,7 +149,7 @@ def test_the_graph_command_draws_servers_tools_capabilities_and_parameters(tmp_p
     assert {'(["web-search"]):::capability', '[/"q"/]:::parameter'} <= {line.lstrip("n0123456789") for line in drawn}
 
 
-def test_the_graph_command_shows_a_path(graph: Any) -> None:
+def test_the_graph_command_shows_a_path(graph: Callable[..., tuple[int, Any]]) -> None:
     status, content = graph("travel/plan_trip", "--to", "weather/find_place", "--json")
     assert (status, content["to"]) == (0, "weather/find_place")
     assert [(edge["source"], edge["target"], edge["provenance"]) for edge in content["edges"]] == [

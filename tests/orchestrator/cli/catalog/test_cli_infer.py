@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +39,12 @@ EDGE = ("crm/delete_contact", "crm/search_contacts", "parameter_directly", "cont
 
 
 @pytest.fixture
-def infer(tmp_path: Path, cli: Cli) -> Any:
+def infer(tmp_path: Path, cli: Cli) -> Callable[..., Any]:
     (tmp_path / "crm.json").write_text(json.dumps(CRM), encoding="utf-8")
     return lambda *words, command="infer": cli(command, *words, "--catalog", tmp_path / "crm.json")
 
 
-def test_json_is_one_object_with_the_edges(infer: Any) -> None:
+def test_json_is_one_object_with_the_edges(infer: Callable[..., Any]) -> None:
     status, out, err = infer("--json")
     (edge,) = json.loads(out)["edges"]
     assert (status, err) == (0, "")
@@ -53,7 +54,7 @@ def test_json_is_one_object_with_the_edges(infer: Any) -> None:
     assert edge["accept"] is None
 
 
-def test_infer_prints_tool_dependency_and_reason(infer: Any) -> None:
+def test_infer_prints_tool_dependency_and_reason(infer: Callable[..., Any]) -> None:
     status, out, _ = infer()
     assert status == 0
     assert "crm/delete_contact\n" in out
@@ -62,7 +63,7 @@ def test_infer_prints_tool_dependency_and_reason(infer: Any) -> None:
     assert "1 proposal, 0 accepted, 0 refused; -o FILE" in out
 
 
-def test_a_review_is_kept_and_counts_beside_the_catalog(infer: Any, tmp_path: Path) -> None:
+def test_a_review_is_kept_and_counts_beside_the_catalog(infer: Callable[..., Any], tmp_path: Path) -> None:
     file = tmp_path / "dependencies.json"
     status, out, _ = infer("-o", str(file))
     assert status == 0
@@ -90,7 +91,9 @@ def test_a_review_is_kept_and_counts_beside_the_catalog(infer: Any, tmp_path: Pa
     assert (status, out) == (1, "No dependency is proposed.\n")
 
 
-def test_a_decision_in_the_meantime_is_kept(infer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decision_in_the_meantime_is_kept(
+    infer: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "dependencies.json"
     infer("-o", str(file))
 
@@ -109,7 +112,9 @@ def test_a_decision_in_the_meantime_is_kept(infer: Any, tmp_path: Path, monkeypa
     assert [edge.accept for edge in read_dependencies(file)] == [False]
 
 
-def test_edges_are_inferred_without_being_asked_for_and_a_rejection_wins(infer: Any, tmp_path: Path) -> None:
+def test_edges_are_inferred_without_being_asked_for_and_a_rejection_wins(
+    infer: Callable[..., Any], tmp_path: Path
+) -> None:
     def found(*arguments: str) -> list[dict[str, Any]]:
         _, out, _ = infer("delete_contact", "--tools", "2", "--json", *arguments, command="retrieve")
         tools = [tool for agent in json.loads(out)["agents"] for tool in agent["tools"]]
@@ -135,7 +140,7 @@ def test_edges_are_inferred_without_being_asked_for_and_a_rejection_wins(infer: 
     assert (report["dependencies"], report["inferred"]) == (0, 0)
 
 
-def test_observed_dependencies_are_proposed_beside_inferred_ones(infer: Any) -> None:
+def test_observed_dependencies_are_proposed_beside_inferred_ones(infer: Callable[..., Any]) -> None:
     ObservationLog().add({("crm/delete_contact", "crm/ping", "contact_id"): 2, ("gone/x", "gone/y", "z"): 9})
     found = {edge["target"]: edge for edge in json.loads(infer("--json")[1])["edges"]}
     assert (found["crm/ping"]["count"], found["crm/ping"]["confidence"]) == (2, 0.667)
@@ -151,7 +156,9 @@ def test_observed_dependencies_are_proposed_beside_inferred_ones(infer: Any) -> 
         (["--catalog", "{none}"], "no catalog at"),
     ],
 )
-def test_a_mistake_is_one_line_and_status_2(infer: Any, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_a_mistake_is_one_line_and_status_2(
+    infer: Callable[..., Any], tmp_path: Path, arguments: list[str], said: str
+) -> None:
     filled = [one.format(crm=tmp_path / "crm.json", none=tmp_path / "none") for one in arguments]
     status, out, err = infer(*filled)
     assert (status, out) == (2, "")

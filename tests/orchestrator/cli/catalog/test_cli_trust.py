@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def fleet(fleet: Fleet, own_home: Path) -> Fleet:
 
 
 @pytest.fixture
-def trust(cli: Cli, fleet: Fleet) -> Any:
+def trust(cli: Cli, fleet: Fleet) -> Callable[..., tuple[int, Any]]:
     def run(*arguments: str) -> tuple[int, Any]:
         status, out, err = cli("trust", *arguments, "--catalog", fleet.config, "--json", "--yes")
         return status, json.loads(out) if out else err
@@ -43,7 +44,7 @@ def reason(fleet: Fleet, tool: str, catalog: str = "") -> str:
     return refusal.reason if refusal else ""
 
 
-def test_a_tool_is_allowed_listed_and_revoked(trust: Any, fleet: Fleet) -> None:
+def test_a_tool_is_allowed_listed_and_revoked(trust: Callable[..., tuple[int, Any]], fleet: Fleet) -> None:
     assert trust() == (0, NOTHING)
     status, told = trust("allow", "git/push")
     (one,) = told["allowed"]
@@ -57,7 +58,9 @@ def test_a_tool_is_allowed_listed_and_revoked(trust: Any, fleet: Fleet) -> None:
     assert trust("revoke", "git/push")[0] == 1
 
 
-def test_a_tool_that_has_changed_is_listed_as_one_that_asks(trust: Any, fleet: Fleet, cli: Cli) -> None:
+def test_a_tool_that_has_changed_is_listed_as_one_that_asks(
+    trust: Callable[..., tuple[int, Any]], fleet: Fleet, cli: Cli
+) -> None:
     trust("allow", "git/push")
     fleet.serve("git", definition("push", "Pushes commits, and deletes the others."))
     cli("approve", "--all", "--catalog", fleet.config, "--yes")
@@ -68,7 +71,7 @@ def test_a_tool_that_has_changed_is_listed_as_one_that_asks(trust: Any, fleet: F
     assert trust()[1]["allowed"][0]["holds"] is False
 
 
-def test_a_server_is_trusted_and_its_trust_is_revoked(trust: Any, fleet: Fleet) -> None:
+def test_a_server_is_trusted_and_its_trust_is_revoked(trust: Callable[..., tuple[int, Any]], fleet: Fleet) -> None:
     assert "the server is not trusted" in reason(fleet, "notes/read")
     assert trust("allow", "notes") == (0, {**NOTHING, "servers": ["notes"]})
     assert (reason(fleet, "notes/read"), bool(reason(fleet, "notes/write"))) == ("", True)
@@ -84,13 +87,17 @@ def test_a_server_is_trusted_and_its_trust_is_revoked(trust: Any, fleet: Fleet) 
         (["allow", "nosuch"], "nosuch"),
     ],
 )
-def test_a_tool_that_is_not_in_the_catalog_cannot_be_allowed(trust: Any, words: list[str], why: str) -> None:
+def test_a_tool_that_is_not_in_the_catalog_cannot_be_allowed(
+    trust: Callable[..., tuple[int, Any]], words: list[str], why: str
+) -> None:
     status, told = trust(*words)
     assert status == 2
     assert why in told
 
 
-def test_trust_allow_needs_a_person_or_the_option_yes(trust: Any, fleet: Fleet, cli: Cli) -> None:
+def test_trust_allow_needs_a_person_or_the_option_yes(
+    trust: Callable[..., tuple[int, Any]], fleet: Fleet, cli: Cli
+) -> None:
     status, out, err = cli("trust", "allow", "git/push", "--catalog", fleet.config)
     assert (status, out) == (2, "")
     assert "use --yes" in err or "--yes allows it" in err
@@ -126,7 +133,7 @@ def test_all_tools_that_are_marked_are_one_question_which_names_them(
 
 
 def test_ten_servers_at_the_first_run_are_two_questions_which_show_each(
-    tmp_path: Path, cli: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = Fleet(tmp_path)
     for number in range(9):

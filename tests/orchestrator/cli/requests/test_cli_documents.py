@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,9 @@ def served() -> Iterator[ShopApi]:
 
 
 @pytest.fixture
-def printed_by(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+def printed_by(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., tuple[int, dict[str, Any]]]:
     monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
 
     def printed(*words: str) -> tuple[int, dict[str, Any]]:
@@ -100,7 +102,7 @@ def written(folder: Path, url: str, **options: Any) -> str:
 
 
 def test_sync_names_the_operations_that_a_specification_changed(
-    printed_by: Any, tmp_path: Path, served: ShopApi
+    printed_by: Callable[..., tuple[int, dict[str, Any]]], tmp_path: Path, served: ShopApi
 ) -> None:
     written(tmp_path, served.url)
     file = tmp_path / "spec.json"

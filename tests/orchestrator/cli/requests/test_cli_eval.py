@@ -118,7 +118,7 @@ def test_a_gate_that_fails_is_a_line_and_the_status_is_1(cli: Cli) -> None:
     assert cli("eval", QUERIES, *words[:3])[0] == 0
 
 
-def test_a_report_names_what_is_missed_and_confused(cli: Any) -> None:
+def test_a_report_names_what_is_missed_and_confused(cli: Cli) -> None:
     report = json.loads(cli("eval", QUERIES, "--tools", "1", "--json")[1])
     assert {"ids", "kind", "rank", "why"} <= set(report["missed"][0]["lacking"][0])
     assert report["confused"][0]["count"] >= 1

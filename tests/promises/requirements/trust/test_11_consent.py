@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def config(fleet: Fleet) -> Path:
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Any:
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Somebody at a terminal who gives this answer."""
 
     def answers(word: str) -> None:
@@ -65,7 +66,7 @@ def test_the_command_line_refuses_with_one_clear_word(
 
 
 def test_a_yes_at_the_terminal_is_remembered_for_programs_too(
-    fleet: Fleet, config: Path, terminal: Any, capsys: pytest.CaptureFixture[str]
+    fleet: Fleet, config: Path, terminal: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     terminal("n")
     assert run(capsys, "index", "--catalog", str(config))[0] == 2
