@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 MOST, LINES, COMPLEXITY = 15, 500, 15
 FOLDERS = ("graphs", "retrievers", "agents", "orchestrator")
 DOORS = ("__init__.py", "__init__.pyi")
-ANY = {"graphs": 240, "retrievers": 60, "agents": 490, "orchestrator": 445}
+ANY = {"graphs": 239, "retrievers": 52, "agents": 484, "orchestrator": 444}
 """How often each folder says ``Any``; a number may fall and not rise: ``Any`` belongs where foreign data come in."""
 
 
