@@ -77,10 +77,11 @@ class ToolRequests:
 
 
 async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], requests: ToolRequests) -> ToolMessage:
-    """Answers a call of ``need_tool``; ``tools`` are those that the model has.
+    """Answers a call of ``need_tool``, by which a model asks for more tools; ``tools`` are those that it already has.
 
-    Named tools are added, up to the limit. The answer has similar ids for unknown names, the tools of a named agent,
-    the text of a named skill, and names that fit other words.
+    The tools that it names are added to them, at most ``requests.most``. The answer also has similar ids for each
+    unknown name, the tools of each named agent, the text of each named skill, and the agents that fit the description
+    in ``what``, with the names of their tools.
     """
     try:
         need = _Need.model_validate(call["args"])

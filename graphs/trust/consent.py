@@ -155,7 +155,12 @@ class Agreements:
         return frozenset(map(str, content)) if isinstance(content, list) else frozenset()
 
     def add(self, agreed: Iterable[Start | str]) -> None:
-        """Stores consent to these starts, or these digests from ``belief_digest``."""
+        """Stores a person's consent.
+
+        Args:
+            agreed: What a configuration starts or reads (``Start``), or a digest from ``belief_digest``, which stands
+                for an answer about a server's read-only marks.
+        """
         digests = {one.digest if isinstance(one, Start) else one for one in agreed}
         self._change(lambda known: known | digests)
 

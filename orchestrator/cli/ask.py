@@ -74,7 +74,7 @@ _WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown
 @decision_option
 @click.option("--thread", metavar="NAME", help="Continue a named conversation, or start one.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run: that of --thread, otherwise the last one.")
-@click.option("--explain", is_flag=True, help="Print also the picked tools that no call has used, and why.")
+@click.option("--explain", is_flag=True, help="Print why each tool was selected, also for tools that no call has used.")
 @common
 def ask(
     options: CatalogOptions,

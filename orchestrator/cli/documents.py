@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     short_help="Index or query a folder of documents.",
     help=f"""Index a folder of documents, or answer questions from it.
 
-    Reads {suffixes(core=True)}; with the extra documents also {suffixes(core=False)} and text that is not UTF-8.
+    Reads {suffixes(core=True)}; if callsheet[documents] is installed, also {suffixes(core=False)} and text that is not
+    UTF-8.
 
     \b
     Example:

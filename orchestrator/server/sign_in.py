@@ -58,7 +58,10 @@ class _Begin(Body):
 
 
 def public_routes() -> list[Route]:
-    """Returns the routes that need no credentials: the page, its script, and the callback for the answer."""
+    """Returns the routes that need no credentials.
+
+    These are the sign-in page, its script, and the address to which the authorization server sends the browser back.
+    """
     return [
         Route(PAGE, lambda _: Response(_HTML, media_type="text/html", headers=_HEADERS)),
         Route(f"{PAGE}/page.js", lambda _: Response(_SCRIPT, media_type="text/javascript", headers=_HEADERS)),
@@ -90,14 +93,17 @@ async def begin(registry: ToolRegistry, user: User, request: Request) -> JSONRes
     if not user.id and not is_loopback(address):
         raise ForbiddenError(_NO_USERS)
     if "@" in urlsplit(server).netloc:
-        raise SettingsError("its address contains a user and a password: remove them")
+        raise SettingsError(f"the address of agent {agent!r} contains a user or a password: remove them")
     browser = secrets.token_urlsafe(32)
     hide = of_server(full, named_in(config, os.environ)).text
     opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     async def open_page(page: str) -> None:
         if hide(page) != page:
-            raise SettingsError("its address contains a secret, which the page of the authorization server would show")
+            raise SettingsError(
+                f"the address of the sign-in page of agent {agent!r} contains a secret, which the authorization server "
+                "would show"
+            )
         opened.set_result(page)
 
     flow = SignIn(server, f"{address}{CALLBACK}", open_page, user=user.id, browser=browser, hide=hide)

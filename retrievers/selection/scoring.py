@@ -100,7 +100,7 @@ def share(scores: Scores, *, temperature: float, most: int) -> tuple[Rows, Score
 
 
 GENERAL = 0.2
-"""Maximum weight of general tools."""
+"""Maximum of ``general_weight``: the weight of tools that serve any subject, such as a search of the web."""
 FIT_WIDTH = 0.05
 """Range of scores over which the weight of general tools falls."""
 LEAST_WEIGHT = 0.002
@@ -253,10 +253,11 @@ def fitting_skills(
 ) -> tuple[tuple[int, float], ...]:
     """Returns the skills that fit a unit of the query, best first.
 
-    A skill is scored as if it were the only tool of an agent of its own, and fits if this holds for a unit u::
+    A skill k is scored as if it were the only tool of an agent of its own. It fits if this holds for a unit u, where
+    own(k, u) is the score of its node in ``scored``, and best(u) is in ``best_tools``::
 
-        s(k, u) = (1 + context * OWN) * s(u, k)
-        exp((s(k, u) - max over tools t of s(t, u)) / T) >= NEAR    and    s(u, k) >= threshold
+        s(k, u) = (1 + context * OWN) * own(k, u)
+        exp((s(k, u) - best(u)) / T) >= NEAR    and    own(k, u) >= threshold
 
     Args:
         scored: For each unit, the score of every node, ``(n,)``.

@@ -144,7 +144,10 @@ class Selector:
         if not isinstance(query, str):
             raise SettingsError(f"the query must be a text such as 'convert 3 miles to km', not {type(query).__name__}")
         if settings.texts != self.settings.texts:
-            raise SettingsError(f"the index holds {self.settings.texts} texts: give {settings.texts!r} when it is made")
+            raise SettingsError(
+                f"texts cannot be {settings.texts!r} for one query, because the index was made with "
+                f"{self.settings.texts!r}: make another retriever with this setting"
+            )
         query = bounded(query, settings.max_query, "max_query")
         if not query.strip() or not self.ranker.nodes:
             return Draft(self, query, settings)

@@ -42,7 +42,7 @@ def test_a_setting_that_cannot_work_is_named() -> None:
         ({"tool_dependency": 1.5}, "tool_dependency must be between 0 and 1, not 1.5"),
         ({"expansion": "all"}, "expansion must be 'expected_use' or 'graph_rag_tool_fusion' or 'none', not 'all'"),
         ({"without": "weather"}, "without must be a sequence of ids, not 'weather'"),
-        ({"texts": "plain"}, "the index holds full texts: give 'plain' when it is made"),
+        ({"texts": "plain"}, "texts cannot be 'plain' for one query, because the index was made with 'full'"),
     ]
     for change, said in cases:
         with pytest.raises(SettingsError) as caught:

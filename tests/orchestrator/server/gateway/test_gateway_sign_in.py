@@ -180,7 +180,7 @@ async def test_without_users_only_a_browser_of_this_machine_signs_in(
     [
         ("?key=${TICKETS_KEY}", "", "/mcp?key=canary-4711-key", "contains a secret"),
         ("?key=${TICKETS_KEY}", "", "/other", "does not match"),
-        ("", "anna:hidden-word@", "/mcp", "a user and a password"),
+        ("", "anna:hidden-word@", "/mcp", "a user or a password"),
     ],
     ids=["secret", "secret in an error", "password"],
 )
