@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import uuid
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -119,15 +119,26 @@ async def model_answer(call: Awaitable[T]) -> T:
 def _why_unreachable(error: BaseException) -> str:
     """Returns that nothing answers at the address of a model, and the address if a client names it; else empty."""
     address = ""
-    cause: BaseException | None = error
-    while cause is not None:
+    for cause in _chain(error):
         address = address or _address_of(cause)
         if isinstance(cause, ConnectionRefusedError | socket.gaierror):
             where = f" at {address}" if address else ""
             why = "connection refused" if isinstance(cause, ConnectionRefusedError) else cause.strerror
             return f"the model cannot be reached{where} ({why}): start its server, or correct its address"
-        cause = cause.__cause__ or cause.__context__
     return ""
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Iterates over an error and what caused it; each is there once.
+
+    An error that is raised a second time can be among its own causes.
+    """
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
 
 
 def _address_of(error: BaseException) -> str:
