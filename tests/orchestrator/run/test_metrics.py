@@ -12,6 +12,7 @@ from callsheet.agents import Call, StepResult
 from callsheet.graphs import Loaded, SettingsError
 from callsheet.orchestrator.run import run_metrics
 from callsheet.orchestrator.supervisor import create_supervisor
+from callsheet.retrievers import AgentGraphRetriever
 from explored import served
 from fake_agents import FakeAgents
 from small import small_catalog
@@ -36,7 +37,7 @@ def told(**more: Any) -> Samples:
 
 
 def test_a_retrieval_is_timed_and_its_agents_are_counted() -> None:
-    retriever = served(small_catalog()).retriever
+    retriever = AgentGraphRetriever.from_catalog(small_catalog(), index=":memory:")
     found = run_metrics.select_measured(retriever, "weather forecast for a place", agents=2)
     assert run_metrics.select_measured(retriever, "zzz qqq").verdict == "nothing_fits"
     samples = told()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import importlib
 import pkgutil
 import re
@@ -74,7 +75,7 @@ def texts(pattern: Any) -> Iterator[Callable[[int], str]]:
 def _ratio(use: Callable[[str], object], text: Callable[[int], str]) -> float:
     """Time for a text by time for one of a quarter; infinite if it takes much longer than to cut it into words."""
     *steps, size = _SIZES
-    # Twice: one garbage collection takes longer than most texts.
+    # Twice: what disturbs the clock once is longer than most texts take.
     size = next((step for step in steps if all(_seconds(use, text(step)) > _LONG_ENOUGH for _ in range(2))), size)
     ratio = 0.0
     for attempt in range(12):
@@ -95,9 +96,14 @@ def _cut(text: str) -> None:
 
 
 def _seconds(use: Callable[[str], object], text: str) -> float:
-    began = time.thread_time()
-    use(text)
-    return time.thread_time() - began
+    # As ``timeit`` does: a collection looks at all objects of the process, which is no time of the pattern.
+    gc.disable()
+    try:
+        began = time.thread_time()
+        use(text)
+        return time.thread_time() - began
+    finally:
+        gc.enable()
 
 
 def used(item: Found) -> Callable[[str], object]:
