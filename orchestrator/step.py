@@ -173,7 +173,7 @@ class StepNodes:
             reasons = "; ".join(f"{tool}: {why}" for tool, why in refused.items())
             why = f"none of the tools that were selected for the step may be called any more: {reasons}"
             return step_result(steps[0], status="failed", error=why, agents=agents)
-        brief = await asyncio.to_thread(self._brief, steps, state, selections, agents)
+        brief = await asyncio.to_thread(self._brief, steps, state, picked, agents)
         equipment = await self._equipment(steps[0], state, wanted, refused)
         done = await self._within_time(steps[0], state, brief, equipment, worker)
         return done.model_copy(update={"agents": agents})
@@ -237,21 +237,22 @@ class StepNodes:
         return step_result(step, status="outcome_unknown", error=late, **done_so_far)
 
     def _brief(
-        self, steps: Sequence[Step], state: StepState, selections: Sequence[Selection], agents: Sequence[str]
+        self, steps: Sequence[Step], state: StepState, picked: Sequence[StepSelection], agents: Sequence[str]
     ) -> Brief:
         """Returns what the worker is told."""
         configuration = self._configuration(state)
+        selections = [one.selection for one in picked]
         catalog = self._visible().catalog
         begun = state.get("run_begun", time.time())
         before = state.get("before")
         skills = dict.fromkeys(skill.id for selection in selections for skill in selection.skills)
-        picked = dict.fromkeys(tool.id for selection in selections for tool in selection.tools)
-        tools = [tool for tool in picked if tool in catalog.tools]
+        selected = dict.fromkeys(tool.id for selection in selections for tool in selection.tools)
+        tools = [tool for tool in selected if tool in catalog.tools]
         owners = dict.fromkeys(catalog.tools[tool].agent for tool in tools)
         about = (
             surroundings(self.registry, [*agents, *owners], begun, present=configuration.someone_present),
             _unfit(selections, catalog),
-            _lacking(state),
+            _lacking(picked),
             siblings(catalog, tools),
             argument_sources(catalog, tools),
             open_calls_told(call_ledger(self.registry.loaded), tools),
@@ -381,11 +382,11 @@ def _not_given(step: Step, selection: Selection) -> dict[str, str]:
     return {name: reasons.get(name, "it is not available") for name in step.tools if name not in given}
 
 
-def _lacking(state: StepState) -> str:
+def _lacking(picked: Sequence[StepSelection]) -> str:
     """For a worker, the tools that the plan has named and that it does not have; empty if there are none."""
     lacking: dict[str, str] = {}
-    for value in state["picked"].values():
-        lacking |= StepSelection.from_dict(value).not_given
+    for one in picked:
+        lacking |= one.not_given
     if not lacking:
         return ""
     return "\n".join([_NOT_GIVEN, *(f"- {name}: {why}" for name, why in lacking.items())])

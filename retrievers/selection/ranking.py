@@ -201,14 +201,19 @@ class Ranker:
         named: Collection[int],
     ) -> tuple[dict[int, float], dict[int, int], Collection[int]]:
         """Returns the expected use of the tools, what each comes from, and the tools that come first."""
-        found = self._tool_use(by_tool, general, weights, settings, named, inferred=False)
+        shares = self._shares(by_tool, general, settings)
+        tools = [row for row in named if self._owners[row] >= 0 and not self._is_agent[row]]
+        if tools:
+            shares.append((np.array(tools, np.intp), np.ones(len(tools), np.float32)))
+            weights = [*weights, 1.0]
+        found = self._tool_use(shares, weights, settings, inferred=False)
         if not found[0]:
             return {}, {}, ()
         if settings.shortlist:
             found = scoring.siblings_raised(found, self._owners)
         if not settings.proposed:
             return *found, found[0]
-        uses = self._tool_use(by_tool, general, weights, settings, named, inferred=True)
+        uses = self._tool_use(shares, weights, settings, inferred=True)
         return scoring.found_first(uses, found, settings.floor)
 
     def _searched(
@@ -350,26 +355,27 @@ class Ranker:
                 shift[row] = scoring.outcome_shift(counts.done, counts.failed, temperature=settings.temperature)
         return [scores + shift for scores in scored]
 
-    def _tool_use(
-        self,
-        by_tool: Sequence[Scores],
-        general: Scores,
-        weights: Sequence[float],
-        settings: SelectSettings,
-        named: Collection[int],
-        *,
-        inferred: bool,
-    ) -> tuple[dict[int, float], dict[int, int]]:
+    def _shares(
+        self, by_tool: Sequence[Scores], general: Scores, settings: SelectSettings
+    ) -> list[tuple[Rows, Scores]]:
+        """Returns the rows of the candidates of each unit with their shares, and then those of the general tools."""
         shares = []
         for scores in by_tool:
             rows, parts = scoring.share(scores, temperature=settings.temperature, most=settings.candidates)
             shares.append((self._tool_rows[rows], parts))
         rows = np.flatnonzero(general)
         shares.append((rows, general[rows]))
-        tools = [row for row in named if self._owners[row] >= 0 and not self._is_agent[row]]
-        if tools:
-            shares.append((np.array(tools, np.intp), np.ones(len(tools), np.float32)))
-            weights = [*weights, 1.0]
+        return shares
+
+    def _tool_use(
+        self,
+        shares: Sequence[tuple[Rows, Scores]],
+        weights: Sequence[float],
+        settings: SelectSettings,
+        *,
+        inferred: bool,
+    ) -> tuple[dict[int, float], dict[int, int]]:
+        """Returns the expected use of the tools, with or without inferred dependencies, and what each comes from."""
         candidates = {row for rows, _ in shares for row in rows.tolist()}
         closures = {
             row: {self.row[reached.tool]: weight for reached, weight in self.needs(row, settings, inferred=inferred)}
