@@ -28,6 +28,7 @@ HEADLINE = (
     ("mcp-atlas-steps", "tool", "recall@10", "MCP-Atlas: the tools for a step, of 307"),
     ("toollinkos-shuffled", "tool", "map@10", "ToolLinkOS: tools and what they need, of 573"),
     ("metatool", "tool", "recall@10", "MetaTool: the tool for what people ask, of 199"),
+    ("sealtools", "tool", "recall@10", "Seal-Tools: the tools for a request, of 4,076"),
 )
 ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
@@ -113,24 +114,26 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
 
 def beside_rivals(results: Mapping[str, Mapping[str, Any]]) -> str:
     """Callsheet and all other programs on all sets, as Markdown: a row for each, with its version."""
-    columns = [one for one in BESIDE_RIVALS if RIVALS + one[0] in results]
-    levels = [(results[RIVALS + name]["levels"][level], metric) for name, level, metric, _ in columns]
-    versions: dict[str, str] = {OURS: ""}
+    columns = [one for one in BESIDE_RIVALS if one[0] in results and RIVALS + one[0] in results]
+    versions: dict[str, str] = {}
     for name in results:
         versions |= results[name].get("rivals", {})
-
-    def figure(title: str, measured: Mapping[str, Any], metric: str) -> str:
-        method = measured["methods"].get(title)
-        if method is None:
-            return ""
-        asked = method.get("n", measured["n"])
-        mean = short(method["metrics"][metric]["mean"])
-        return mean if asked == measured["n"] else f"{mean} (n = {asked})"
-
-    rows = [[title, version, *(figure(title, *one) for one in levels)] for title, version in versions.items()]
+    rows = [["queries", ""], [OURS, ""], *([title, version] for title, version in versions.items())]
+    for name, level, metric, _ in columns:
+        ours = results[name]["levels"][level]
+        theirs = _of_rivals(results, name, level)
+        rows[0].append(str(ours["n"]))
+        rows[1].append(short(ours["methods"][OURS]["metrics"][metric]["mean"]))
+        for row, title in zip(rows[2:], versions, strict=True):
+            row.append(_asked(theirs[title], metric, ours["n"]) if title in theirs else "")
     headings = [f"{title}, {heading(metric)}" for *_, metric, title in columns]
-    counts = ["queries", "", *(str(measured["n"]) for measured, _ in levels)]
-    return f"### rivals\n\n{grid(['', 'version', *headings], [counts, *rows])}"
+    return f"### rivals\n\n{grid(['', 'version', *headings], rows)}"
+
+
+def _asked(method: Mapping[str, Any], metric: str, queries: int) -> str:
+    """The mean of a metric, with the number of queries if it is not this one."""
+    mean = short(method["metrics"][metric]["mean"])
+    return mean if method["n"] == queries else f"{mean} (n = {method['n']})"
 
 
 def compact(name: str, result: Mapping[str, Any]) -> str:
@@ -211,7 +214,11 @@ def _of_rivals(results: Mapping[str, Mapping[str, Any]], name: str, level: str) 
     if rivals is None or level not in rivals["levels"]:
         return {}
     measured = rivals["levels"][level]
-    return {title: method for title, method in measured["methods"].items() if title in rivals["rivals"]}
+    return {
+        title: {**method, "n": method.get("n", measured["n"])}
+        for title, method in measured["methods"].items()
+        if title in rivals["rivals"]
+    }
 
 
 def put_between(path: Path, markers: tuple[str, str], text: str) -> None:
