@@ -210,7 +210,7 @@ class ReaderNodes:
         said, cited, dropped = check_citations(last.text, read)
         text = said or "The model gave no answer."
         citations = cited
-        reply: Mapping[str, Any] = last.additional_kwargs.get("arag", {})
+        reply: Mapping[str, object] = last.additional_kwargs.get("arag", {})
         nothing_found = reply.get("answered") is False
         if not nothing_found and not cited and self.model() is not None:
             citations = [chunk for chunk in _read_since(state["messages"]) if chunk in read]

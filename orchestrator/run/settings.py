@@ -86,7 +86,7 @@ class GraphSettings(BaseModel):
         schema = handler.resolve_ref_schema(handler(core_schema))
         properties: dict[str, Any] = schema["properties"]
         advanced = sorted((name for name in properties if name not in cls.FIRST), key=cls._place)
-        form: dict[str, Any] = {}
+        form: dict[str, JsonSchemaValue] = {}
         for name in (*cls.FIRST, *advanced):
             form[name] = {**properties[name], "title": cls._title(name)}
             # Studio shows a description as it stands.
