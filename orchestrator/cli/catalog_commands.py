@@ -234,7 +234,7 @@ def infer(options: CatalogOptions, file: Path | None, least: float, model: str |
             # A person may have decided in the meantime.
             merged = merge_proposals(read_dependencies(file) if file.exists() else (), found)
             write_dependencies(merged, file)
-    content: dict[str, Any] = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
+    content: dict[str, object] = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
     if review:
         content["judged"] = review.to_dict()
     report(content, lambda: output.show_proposals(merged, file, review), as_json=options.as_json)

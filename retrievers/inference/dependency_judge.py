@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Noul
+from langchain_core.decisions import BaseDecisionModel, ClassifierResponse, Noul, State
 
 from callsheet.graphs import Catalog, Tool, shown
 from callsheet.graphs.dependencies import Proposal
@@ -131,7 +130,7 @@ def judge_dependencies(
 
 def _ask(batch: Sequence[Proposal], catalog: Catalog, model: BaseDecisionModel, seconds: float) -> list[float | None]:
     """Returns the probability that each proposal is right; None for those that the model does not answer."""
-    pairs: dict[str, Any] = {}
+    pairs: dict[str, State] = {}
     questions: dict[str, Noul] = {}
     for number, edge in enumerate(batch, 1):
         label = f"p{number}"
@@ -145,10 +144,10 @@ def _ask(batch: Sequence[Proposal], catalog: Catalog, model: BaseDecisionModel, 
     return [answers[label].noul if label in answers else None for label in questions]
 
 
-def _pair(edge: Proposal, catalog: Catalog) -> Mapping[str, Any]:
+def _pair(edge: Proposal, catalog: Catalog) -> State:
     """Returns what a model is shown of a proposal: both tools, and the argument."""
     caller = catalog.tool(edge.source)
-    pair: dict[str, Any] = {
+    pair: dict[str, State] = {
         "caller": _described(caller, catalog),
         "source": _described(catalog.tool(edge.target), catalog),
     }
@@ -158,7 +157,7 @@ def _pair(edge: Proposal, catalog: Catalog) -> Mapping[str, Any]:
     return pair
 
 
-def _described(tool: Tool, catalog: Catalog) -> Mapping[str, Any]:
+def _described(tool: Tool, catalog: Catalog) -> State:
     agent = catalog.agent(tool.agent)
     return {
         "agent": shown(agent.name or agent.id, most=_MAX_NAME),
