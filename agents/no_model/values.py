@@ -15,6 +15,7 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from callsheet.agents.calls.plan import StepResult
+from callsheet.agents.work.context import head_result, join_results
 from callsheet.graphs.text.words import tokens
 
 
@@ -170,7 +171,7 @@ def text_of_results(results: Sequence[StepResult]) -> str:
     """Returns the text of results to write to a file: of one result, or one line for each of several."""
     if len(results) == 1:
         return results[0].result
-    return "\n".join(f"{result.text.strip()}: {result.result}" for result in results)
+    return join_results([head_result(result.text, result.result) for result in results])
 
 
 def _fields(name: str, value: Any) -> Iterator[tuple[str, str]]:
