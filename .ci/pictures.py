@@ -59,10 +59,14 @@ def run_pictures(browser: Browser, address: str) -> None:
     browser.picture(DOCS / "approval.png")
     click(browser, "Approve")
     browser.wait("document.querySelector('.run').dataset.status === 'done'", 120)
-    # The picture ends below the timeline.
-    bottom = browser.run("document.querySelector('.run-times').getBoundingClientRect().bottom + scrollY")
-    browser.run("scrollTo(0, 0); document.querySelector('.next').remove()")
-    browser.window(READ, int(bottom) + 16)
+    # From the request to the end of the plan; the window has no room for more.
+    browser.run("document.querySelector('.next').remove()")
+    top, bottom = browser.run(
+        "[document.querySelector('.run-head').getBoundingClientRect().top + scrollY,"
+        " document.querySelector('.run-picture').getBoundingClientRect().bottom + scrollY]"
+    )
+    browser.window(READ, int(bottom - top) + 24)
+    browser.run(f"scrollTo(0, {int(top) - 12})")
     settled(browser)
     browser.picture(DOCS / "run.png")
 
