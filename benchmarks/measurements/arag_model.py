@@ -37,9 +37,9 @@ COLUMNS = (
 _ABOUT = (
     f"`callsheet documents ask` as it ships, over the 1,000 paragraphs of HotpotQA's 100 questions: {DRAWS * DRAWN} of "
     f"the 95 questions with a short answer, drawn with the seed {SEED}. Contain-Acc: the share of answers that contain "
-    "the right one, without case, articles and punctuation, with Wilson's 95 % interval. Recall: the share of a question's "
-    "supporting paragraphs that were read whole. The other columns are means of a question; input and output are "
-    "tokens, as the model's endpoint counts them. The model may know the questions from its training"
+    "the right one, without case, articles and punctuation, with Wilson's 95 % interval. Recall: the share of a "
+    "question's supporting paragraphs that were read whole. The other columns are means of a question; input and "
+    "output are tokens, as the model's endpoint counts them. The model may know the questions from its training"
 )
 
 
