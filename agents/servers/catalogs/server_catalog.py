@@ -229,7 +229,7 @@ def _with_always(agent: Agent, names: Collection[str]) -> Agent:
     return agent.model_copy(update={"tools": tools})
 
 
-def unknown_always(agent_id: str, server: ServerConfig, entries: Iterable[Any]) -> tuple[Problem, ...]:
+def unknown_always(agent_id: str, server: ServerConfig, entries: Iterable[object]) -> tuple[Problem, ...]:
     """Returns a problem for each name in ``always`` of a server that is none of its tools, or is switched off."""
     known = {name_of(entry) for entry in entries if server.offers(name_of(entry))}
     problems = []
