@@ -240,8 +240,6 @@ def content_words(text: str) -> list[str]:
     """Returns the distinct words of a text that indicate its subject, normalised by ``plain``.
 
     Short words are left out: in languages that separate words, they are mostly grammar. See ``words_of``.
-
-    Short words are left out: few of them say anything, in any language that separates words.
     """
     words = words_of(plain(text))
     return list(dict.fromkeys(word for word in words if len(word) >= _LEAST_WORD or is_east_asian(word)))
