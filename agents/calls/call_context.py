@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from callsheet.agents.calls.credentials import Caller
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import SettingsError
@@ -33,7 +34,7 @@ class Limits(BaseSettings):
         start: Seconds for a server to start and initialize.
         list: Seconds for listing its tools.
         call: Seconds for one call, and from each of its reports of progress to the next.
-        longest_call: Maximum seconds for a call that reports progress.
+        longest_call: Maximum seconds for a call that reports progress, or that its server works on as a task.
         output: Characters of a result for a model; the rest is stored as a file.
         message: Maximum bytes of one message; a longer one ends the session.
         tools: Maximum tools of a server; a server with more is not used.
@@ -93,8 +94,8 @@ class Limits(BaseSettings):
 T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """A function that asks the person behind a call: message and JSON Schema of a form; returns an ``ElicitResult``."""
-Progress = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
-"""A callback for the progress of a call: the amount done, the total if it is known, and a message."""
+Progress = Callable[[float | None, float | None, str | None], Coroutine[object, object, None]]
+"""A callback for the progress of a call: the amount done and the total, each None if unknown, and a message."""
 Permit = Callable[[], Refusal | None]
 """A function called right before a call is sent: returns the reason why it must not be sent, or None."""
 
@@ -103,8 +104,8 @@ PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default
 """The callback that receives the progress of all calls in this context."""
 ASK: ContextVar[Ask | None] = ContextVar("callsheet_ask", default=None)
 """The function that asks the person behind the calls in this context."""
-USER: ContextVar[str] = ContextVar("callsheet_user", default="")
-"""Id of the user for whom calls in this context are made; empty for an anonymous one."""
+CALLER: ContextVar[Caller] = ContextVar("callsheet_caller", default=Caller())  # noqa: B039 (it is frozen)
+"""The user for whom calls in this context are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,13 @@ class CallRequest:
     reads: bool = False
     progress: Progress | None = None
     ask: Ask | None = None
-    user: str = field(default_factory=USER.get)
+    caller: Caller = field(default_factory=CALLER.get, repr=False)
     harmless: bool = False
+
+    @property
+    def circuit(self) -> str:
+        """Returns the name under which failures are counted; those of one user's own key count for nobody else."""
+        return f"{self.agent_id}\0{self.caller.key}" if self.caller.personal else self.agent_id
 
 
 def progress_of_caller() -> Progress | None:
@@ -132,7 +138,7 @@ def progress_of_caller() -> Progress | None:
         return None
     loop = asyncio.get_running_loop()
 
-    async def pass_on(progress: float, total: float | None, message: str | None) -> None:
+    async def pass_on(progress: float | None, total: float | None, message: str | None) -> None:
         # Not awaited: a slow receiver must not delay the answer of the call.
         if not loop.is_closed():
             asyncio.run_coroutine_threadsafe(receive(progress, total, message), loop)
