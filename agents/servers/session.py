@@ -16,11 +16,20 @@ import anyio
 from callsheet.agents.calls.call_context import Ask, Limits, Progress
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import hide_in_logs, named_in, of_server
-from callsheet.agents.servers.catalogs.listings import Listing, clean_entries, listed_resources, listed_tools
+from callsheet.agents.servers.catalogs.listings import (
+    CacheHints,
+    Listing,
+    clean_entries,
+    listed_resources,
+    listed_skills,
+    listed_tools,
+)
 from callsheet.agents.servers.faults import CLOSED, START, Faults
 from callsheet.agents.servers.server_questions import CallClock, ServerQuestions
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
+_OF_EXTENSIONS = frozenset(("skills/list",))
+"""Methods of extensions of the protocol, whose requests the client library has no types for."""
 _GOODBYE = 4.0
 _SETTLING = 0.5
 
@@ -134,7 +143,8 @@ class Session:
         client = await asyncio.shield(self._client)
         about = client.server_info
         offered = client.session.server_capabilities
-        tools, odd = await listed_tools(self.ask, offered, self.limits)
+        hints = CacheHints()
+        tools, odd = await listed_tools(hints.heard_by(self.ask), offered, self.limits)
 
         async def ask(method: str, params: Mapping[str, object], seconds: float) -> dict[str, Any]:
             """Returns an error does not end the session; whoever calls sets the timeout."""
@@ -142,7 +152,8 @@ class Session:
             return answer
 
         async with self._used():
-            resources, missing = await listed_resources(ask, offered, self.limits)
+            resources, missing = await listed_resources(hints.heard_by(ask), offered, self.limits)
+            skills, no_skills = await listed_skills(hints.heard_by(ask), offered, self.limits)
         said = self._redaction.text
         later = self._listed
         self._listed = True
@@ -150,10 +161,13 @@ class Session:
             later=later,
             tools=tuple(await asyncio.to_thread(clean_entries, tools)),
             resources=tuple(await asyncio.to_thread(clean_entries, resources)),
-            missing=said("; ".join(filter(None, (odd, missing)))),
+            skills=tuple(await asyncio.to_thread(clean_entries, skills)),
+            missing=said("; ".join(filter(None, (odd, missing, no_skills)))),
             name=said((about.title or about.name) if about else ""),
             description=said(getattr(about, "description", None) or ""),
             instructions=said(client.session.instructions or ""),
+            fresh=hints.seconds,
+            public=hints.public,
         )
 
     @property
@@ -262,7 +276,11 @@ class Session:
         from callsheet.agents.servers.transport.client import RAW
 
         form = {"method": method, "params": dict(params)}
-        request: Any = types.client_request_adapter.validate_python(form, by_name=False)
+        request: Any
+        if method in _OF_EXTENSIONS:
+            request = types.Request[dict[str, Any], str].model_validate(form)
+        else:
+            request = types.client_request_adapter.validate_python(form, by_name=False)
         result = await client.session.send_request(request, types.Result, progress_callback=progress)
         raw = (result.meta or {}).get(RAW)
         if not isinstance(raw, dict):

@@ -32,6 +32,8 @@ from callsheet.graphs.text.hidden import escaped_line, shown, visible
 from callsheet.graphs.text.unicode import clean
 from callsheet.graphs.trust.pins import hides_text
 
+SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
+"""The extension of MCP by which a server lists skills (SEP-2640)."""
 RESOURCE = "resource:"
 TEMPLATE = "template:"
 PROMPT = "prompt:"
@@ -62,15 +64,19 @@ class Listing:
     Attributes:
         tools: Entries of ``tools/list`` as sent by the server.
         resources: Resources, templates and prompts in the form of tools.
+        skills: Entries of ``skills/list`` as sent by the server.
         missing: The reason why some of these are missing; empty if the listing is complete.
         error: The reason why the server could not be listed, with the last lines of its standard error; else empty.
         when: Time of a stored answer or failure in UTC, ISO 8601 to the second; empty for a new one.
         seconds: How long it took.
         later: Whether the session had listed its tools before, because a later listing may depend on what was called.
+        fresh: Seconds for which the server says that its lists hold (``ttlMs``); None if it says nothing.
+        public: Whether the server says that its lists are the same for everybody (``cacheScope``).
     """
 
     tools: tuple[Any, ...] = ()
     resources: tuple[Any, ...] = ()
+    skills: tuple[Any, ...] = ()
     missing: str = ""
     name: str = ""
     description: str = ""
@@ -80,6 +86,8 @@ class Listing:
     when: str = field(default="", compare=False)
     seconds: float = field(default=0.0, compare=False)
     later: bool = field(default=False, compare=False)
+    fresh: float | None = field(default=None, compare=False)
+    public: bool = field(default=False, compare=False)
 
 
 PATIENCE = 8.0
@@ -90,7 +98,8 @@ _PAUSES = 10.0
 _LEAST_PAUSE = 60.0
 _LONGEST_PAUSE = 86_400.0
 _MINUTES = 90.0
-_STORED = ("tools", "resources", "missing", "name", "description", "instructions")
+_LISTED = ("tools", "resources", "skills")
+_STORED = (*_LISTED, "missing", "name", "description", "instructions")
 
 
 class _Failure(BaseModel):
@@ -124,18 +133,23 @@ class LastListings:
     def keep_later(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
         """Stores what a server listed in the middle of a run, so that a person can review it."""
         with suppress(OSError):
-            content = json.dumps({"reached": _entry_digest(server), "tools": listing.tools})
+            lists = {"tools": listing.tools, "skills": listing.skills}
+            content = json.dumps({"reached": _entry_digest(server), **lists})
             self._file(agent_id, server, "later").replace(content.encode())
 
-    def later(self, agent_id: str, server: ServerConfig) -> tuple[Any, ...]:
-        """Returns the tools that ``keep_later`` stored last; empty if the entry of the server has changed since."""
+    def later(self, agent_id: str, server: ServerConfig) -> Listing | None:
+        """Returns the tools and skills that ``keep_later`` stored last.
+
+        None if there are none, or if the entry of the server has changed since.
+        """
         try:
             stored = json.loads(self._file(agent_id, server, "later").text())
             if stored["reached"] != _entry_digest(server):
-                return ()
-            return tuple(clean_entries(stored["tools"]))
+                return None
+            lists: Any = {name: tuple(clean_entries(stored[name])) for name in ("tools", "skills")}
+            return Listing(**lists)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return ()
+            return None
 
     def recovered(self, agent_id: str, server: ServerConfig) -> None:
         """Deletes the stored failures of a server."""
@@ -191,8 +205,8 @@ class LastListings:
             stored = json.loads(file.text())
             if within is not None and stored["reached"] != _entry_digest(server):
                 return None
-            lists: Any = {name: tuple(clean_entries(stored[name])) for name in ("tools", "resources")}
-            texts: Any = clean({name: stored[name] for name in _STORED[2:]})
+            lists: Any = {name: tuple(clean_entries(stored[name])) for name in _LISTED}
+            texts: Any = clean({name: stored[name] for name in _STORED[len(_LISTED) :]})
             when = datetime.fromtimestamp(modified, UTC).isoformat(timespec="seconds")
             return Listing(**lists, **texts, when=when)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -229,6 +243,51 @@ def clean_entries(entries: Sequence[object]) -> list[Any]:
             return entry
 
     return [one(entry) for entry in entries]
+
+
+class CacheHints:
+    """What a server says of how long its lists hold, and for whom: the least of all pages that it has sent."""
+
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+        self._scopes: set[object] = set()
+
+    @property
+    def public(self) -> bool:
+        """Returns whether every page may be used for everybody; a page that says nothing may not."""
+        return self._scopes == {"public"}
+
+    def heard_by(self, ask: Ask) -> Ask:
+        """Returns a function that sends requests as ``ask`` does, and takes the hints of their answers."""
+
+        async def heard(method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+            page = await ask(method, params, seconds)
+            self._scopes.add(page.get("cacheScope"))
+            milliseconds = page.get("ttlMs")
+            if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):
+                held = max(0.0, milliseconds / 1000)
+                self.seconds = held if self.seconds is None else min(self.seconds, held)
+            return page
+
+        return heard
+
+
+async def listed_skills(ask: Ask, capabilities: object, limits: Limits) -> tuple[list[Any], str]:
+    """Lists the skills of a server unchanged, with the reason why some are missing; their files are not read.
+
+    A server that does not declare the extension is not asked.
+    """
+    if SKILLS_EXTENSION not in (getattr(capabilities, "extensions", None) or {}):
+        return [], ""
+    seconds = min(_SECONDS, limits.list)
+    try:
+        async with asyncio.timeout(seconds):
+            skills, excess, odd = await _pages(
+                ask, "skills/list", "skills", limits, most=MOST_RESOURCES, seconds=seconds
+            )
+    except Exception as error:  # noqa: BLE001 (without its skills, the tools of the server are used all the same)
+        return [], escaped_line(f"no answer to skills/list: {type(error).__name__}: {error}")[:_LONGEST]
+    return skills[:MOST_RESOURCES], f"skills/list: {excess}, of which the first are used" if excess else odd
 
 
 async def listed_tools(ask: Ask, capabilities: object, limits: Limits) -> tuple[list[Any], str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from callsheet.agents.servers.catalogs.listings import LastListings, Listing, resources_of
 from callsheet.graphs.catalog.formats.manifests import Difference, Problem, agent_from_listing, name_of
+from callsheet.graphs.catalog.formats.served_skills import skill_entries, skills_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Provenance
 from callsheet.graphs.sources.loaded import Loaded, SourceCatalog, join_parts
@@ -16,7 +17,7 @@ from callsheet.graphs.trust.changes import problems_of
 from callsheet.graphs.trust.pins import Admitted, Change, Listed, PinBook, digests, everything
 
 _STORE = LastListings()
-_BY_AGENT = ("problems", "digests", "changes", "down", "resources", "remembered")
+_BY_AGENT = ("problems", "digests", "changes", "down", "resources", "remembered", "served")
 """Details of a catalog of which a new state of an agent replaces those of the agent."""
 
 
@@ -144,10 +145,10 @@ def _with_later(
             listings.keep_later(name, server, said)
         return marked
     later = listings.later(name, server)
-    if not later:
+    if later is None:
         return tuple(changes)
     known = {change.id for change in changes}
-    whole = pins.admit({name: listed_by(server, replace(said, tools=later))})[name].changes
+    whole = pins.admit({name: listed_by(server, replace(said, tools=later.tools, skills=later.skills))})[name].changes
     waiting = [change for change in whole if change.kind in _LATER and change.id not in known]
     return (*changes, *(replace(change, later=True) for change in waiting))
 
@@ -164,7 +165,8 @@ def with_agent(loaded: Loaded, agent_id: str, part: SourceCatalog) -> Loaded:
     details = {
         name: _without(agent_id, value) if name in _BY_AGENT else value for name, value in before.details.items()
     }
-    whole = join_parts([SourceCatalog(skills=before.skills, **details), part])
+    others = tuple(skill for skill in before.skills if skill.agent != agent_id)
+    whole = join_parts([SourceCatalog(skills=others, **details), part])
     return replace(load(replace(whole, agents=tuple(agents.values())), policy=loaded.policy), label=loaded.label)
 
 
@@ -185,15 +187,26 @@ def _without(agent_id: str, details: Any) -> Any:
 
 
 def listed_by(server: ServerConfig, listing: Listing) -> Listed:
-    """Returns a listing in the form that pins compare, without the tools that the user has switched off."""
+    """Returns a listing in the form that pins compare, without the tools and skills that the user has switched off.
+
+    Skills stand among the tools, by names that begin with ``skill:``, so they are accepted and changed like tools.
+    """
     about = {"name": listing.name, "description": listing.description, "instructions": listing.instructions}
-    return Listed(server, about, [entry for entry in listing.tools if server.offers(name_of(entry))])
+    tools = [entry for entry in listing.tools if server.offers(name_of(entry))]
+    # A list of the tools that are switched on names no skills.
+    skills = [entry for entry in skill_entries(listing.skills) if entry["name"] not in server.without]
+    return Listed(server, about, [*tools, *skills])
 
 
 def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Listing) -> SourceCatalog:
     """Makes the agent of a server from what is admitted of its listing, with its problems and its connection."""
     about = {**said.about, "description": server.description} if server.description else said.about
-    agent, malformed = agent_from_listing(agent_id, said.entries, **about)
+    # A tool with the name of a skill stands among the skills, where both are reported and neither is used.
+    names = {entry["name"] for entry in skill_entries(listing.skills)}
+    accepted_skills = [entry for entry in said.entries if name_of(entry) in names]
+    tools = [entry for entry in said.entries if name_of(entry) not in names]
+    agent, malformed = agent_from_listing(agent_id, tools, **about)
+    skills, served, odd_skills = skills_of(agent_id, accepted_skills, listing.skills)
     if server.tag:
         agent = agent.model_copy(update={"system": agent_id.removesuffix(f"-{server.tag}")})
     # They are not pinned, as they come and go; but nothing is read from a server whose command is not accepted.
@@ -208,10 +221,12 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
         reached = connection(agent_id, server, next(iter(said.digests.values()), None))
     return SourceCatalog(
         agents=(agent,),
+        skills=skills,
         connections={agent.id: reached},
-        problems=(*malformed, *left_out, *missing, *problems_of(said.changes)),
+        problems=(*malformed, *left_out, *odd_skills, *missing, *problems_of(said.changes)),
         digests={agent.id: {tool.name: sent[tool.name] for tool in (*resources.tools, *agent.tools)}},
         changes=said.changes,
         places={agent.id: said.place} if said.place else {},
         resources={agent.id: resources} if resources.tools else {},
+        served={agent.id: served} if served else {},
     )

@@ -13,6 +13,7 @@ import anyio
 import httpx2
 from anyio.abc import ObjectStream
 from mcp import Client, MCPError
+from mcp.client.extension import advertise
 from mcp.client.session import ElicitationFnT, IncomingMessage
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -31,6 +32,7 @@ from mcp.types import (
 )
 
 from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.servers.catalogs.listings import SKILLS_EXTENSION
 from callsheet.agents.servers.transport.allowance import Allowance, allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.agents.servers.transport.stdio import ChildProcess
@@ -63,6 +65,7 @@ _MENDED: Mapping[str, dict[str, Any]] = {
     "prompts/list": {**_PAGE, "prompts": []},
     "resources/read": {**_PAGE, "contents": []},
     "prompts/get": {"resultType": "complete", "messages": []},
+    "skills/list": {**_PAGE, "skills": []},
 }
 
 
@@ -110,6 +113,7 @@ async def connect_server(
             mode="legacy" if server.transport == "sse" else "auto",
             cache=None,
             client_info=Implementation(name="callsheet", version="0.1.0"),
+            extensions=[advertise(SKILLS_EXTENSION)],
             elicitation_callback=elicited,
             message_handler=listen,
         )
