@@ -1,4 +1,6 @@
 from .catalog_tools import CatalogTools as CatalogTools
+from .decisions.answers import DecisionError as DecisionError
+from .decisions.chat_decision_model import ChatDecisionModel as ChatDecisionModel, DecisionModel as DecisionModel
 from .discovery import Discovery as Discovery, discover as discover
 from .evaluation.evaluator import (
     Evaluation as Evaluation,
@@ -48,8 +50,6 @@ from .papers.tool_fusion import (
     graph_rag_tool_fusion as graph_rag_tool_fusion,
 )
 from .retriever import AgentGraphRetriever as AgentGraphRetriever
-from .selection.decision import DecisionError as DecisionError
-from .selection.decision_models import ChatDecisionModel as ChatDecisionModel, DecisionModel as DecisionModel
 from .selection.query_transform import transform_query as transform_query
 from .selection.result import (
     Cut as Cut,

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.vectorstores import VectorStore
 
+    from callsheet.retrievers.decisions.chat_decision_model import DecisionModel
     from callsheet.retrievers.selection.decision import ToolJudge
-    from callsheet.retrievers.selection.decision_models import DecisionModel
 
 
 class AgentGraphRetriever(BaseRetriever):

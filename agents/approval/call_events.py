@@ -36,7 +36,7 @@ def call_events(request: ToolCallRequest, step_id: str) -> Iterator[Callable[[An
     write({"event": "tool_started", **about, "args": call["args"], "began": began})
     outer = PROGRESS.get()
 
-    async def report(done: float, total: float | None, text: str | None) -> None:
+    async def report(done: float | None, total: float | None, text: str | None) -> None:
         write({"event": "progress", **about, "progress": done, "total": total, "text": shown(text or "")})
         if outer is not None:
             await outer(done, total, text)

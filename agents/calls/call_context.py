@@ -33,7 +33,7 @@ class Limits(BaseSettings):
         start: Seconds for a server to start and initialize.
         list: Seconds for listing its tools.
         call: Seconds for one call, and from each of its reports of progress to the next.
-        longest_call: Maximum seconds for a call that reports progress.
+        longest_call: Maximum seconds for a call that reports progress, or that its server works on as a task.
         output: Characters of a result for a model; the rest is stored as a file.
         message: Maximum bytes of one message; a longer one ends the session.
         tools: Maximum tools of a server; a server with more is not used.
@@ -93,8 +93,8 @@ class Limits(BaseSettings):
 T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """A function that asks the person behind a call: message and JSON Schema of a form; returns an ``ElicitResult``."""
-Progress = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
-"""A callback for the progress of a call: the amount done, the total if it is known, and a message."""
+Progress = Callable[[float | None, float | None, str | None], Coroutine[object, object, None]]
+"""A callback for the progress of a call: the amount done and the total, each None if unknown, and a message."""
 Permit = Callable[[], Refusal | None]
 """A function called right before a call is sent: returns the reason why it must not be sent, or None."""
 
@@ -134,7 +134,7 @@ def progress_of_caller() -> Progress | None:
         return None
     loop = asyncio.get_running_loop()
 
-    async def pass_on(progress: float, total: float | None, message: str | None) -> None:
+    async def pass_on(progress: float | None, total: float | None, message: str | None) -> None:
         # Not awaited: a slow receiver must not delay the answer of the call.
         if not loop.is_closed():
             asyncio.run_coroutine_threadsafe(receive(progress, total, message), loop)

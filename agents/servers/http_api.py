@@ -23,12 +23,14 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import httpx2
 
-from callsheet.agents.calls.call_context import LOOP, Limits, Progress
+from callsheet.agents.calls.call_context import LOOP, Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
 from callsheet.agents.servers.api_requests import api_request
-from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing, own_limits
+from callsheet.agents.servers.catalogs.last_listings import LastListings
+from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, Listing, own_limits
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
+from callsheet.agents.servers.server_questions import Heard
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.agents.servers.transport.refusals import BUSY, busy, elsewhere, redirect_fault, status_of
@@ -340,7 +342,7 @@ class ApiSession(Session):
         return None
 
     async def _exchange(
-        self, client: httpx2.AsyncClient, method: str, params: Mapping[str, Any], progress: Progress | None
+        self, client: httpx2.AsyncClient, method: str, params: Mapping[str, Any], progress: Heard | None
     ) -> dict[str, Any]:
         entry = self._entries.get(params["name"])
         if method != "tools/call" or entry is None:

@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -25,11 +25,9 @@ from callsheet.agents.servers.catalogs.listings import (
     listed_tools,
 )
 from callsheet.agents.servers.faults import CLOSED, START, Faults
-from callsheet.agents.servers.server_questions import CallClock, ServerQuestions
+from callsheet.agents.servers.server_questions import CallClock, Heard, ServerQuestions
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
-_OF_EXTENSIONS = frozenset(("skills/list",))
-"""Methods of extensions of the protocol, whose requests the client library has no types for."""
 _GOODBYE = 4.0
 _SETTLING = 0.5
 
@@ -84,6 +82,7 @@ class Session:
         self._questions = ServerQuestions(self._redaction)
         self._stop = asyncio.Event()
         self._users = 0
+        self._cancellations: set[asyncio.Task[None]] = set()
         self._listed = False
         self._timer: asyncio.TimerHandle | None = None
         self._scope = anyio.CancelScope()
@@ -107,7 +106,7 @@ class Session:
         The time for the start of the server, and that of a person, does not count. Each report of progress gives the
         server ``seconds`` more, up to ``longest`` in all.
         """
-        async with self._used():
+        async with self.used():
             client = await asyncio.shield(self._client)
             clock = CallClock(seconds, longest, progress, self.hidden)
             try:
@@ -138,6 +137,40 @@ class Session:
             redacted: dict[str, Any] = await asyncio.to_thread(self._redaction.value, answer)
             return redacted
 
+    async def answers(self, requests: Mapping[str, object], ask: Ask) -> dict[str, object]:
+        """Asks a person the questions of ``inputRequests``; returns the answers by the same keys.
+
+        Raises:
+            Fault: The server asks for something that is not supported.
+        """
+        return await self._questions.answers(requests, ask)
+
+    async def error_of_task(self, error: object, message: str) -> Fault:
+        """Makes the fault for the JSON-RPC error with which a task has failed; ``message`` is that of its state."""
+        from mcp import MCPError
+
+        told = error if isinstance(error, Mapping) else {}
+        code = told.get("code")
+        text = told.get("message")
+        known = MCPError(
+            code if isinstance(code, int) else 0, text if isinstance(text, str) else message, told.get("data")
+        )
+        return await self._faults.of(known, "tools/call")
+
+    def cancel_task(self, task_id: str) -> None:
+        """Asks the server to cancel a task, without waiting for its answer; a session that ends waits for it."""
+        cancellation = asyncio.create_task(self._cancel_task(task_id))
+        self._cancellations.add(cancellation)
+        cancellation.add_done_callback(self._cancellations.discard)
+
+    async def _cancel_task(self, task_id: str) -> None:
+        if not self._client.done() or self._client.exception() is not None:
+            return
+        # It is a request that a server need not follow, so its error tells nobody anything.
+        with suppress(Exception):
+            async with asyncio.timeout(_GOODBYE):
+                await self._exchange(self._client.result(), "tasks/cancel", {"taskId": task_id}, None)
+
     async def listing(self) -> Listing:
         """Lists what the server offers: all its tools, unchanged, and its resources and prompts; raises a ``Fault``."""
         client = await asyncio.shield(self._client)
@@ -151,7 +184,7 @@ class Session:
             answer: dict[str, Any] = self._redaction.value(await self._exchange(client, method, params, None))
             return answer
 
-        async with self._used():
+        async with self.used():
             resources, missing = await listed_resources(hints.heard_by(ask), offered, self.limits)
             skills, no_skills = await listed_skills(hints.heard_by(ask), offered, self.limits)
         said = self._redaction.text
@@ -238,7 +271,8 @@ class Session:
         await asyncio.wait([self._owner])
 
     @asynccontextmanager
-    async def _used(self) -> AsyncIterator[None]:
+    async def used(self) -> AsyncIterator[None]:
+        """Keeps the session open within the block."""
         self._users += 1
         if self._timer is not None:
             self._timer.cancel()
@@ -268,19 +302,18 @@ class Session:
                 self._client.set_exception(fault)
 
     async def _exchange(
-        self, client: Any, method: str, params: Mapping[str, Any], progress: Progress | None
+        self, client: Any, method: str, params: Mapping[str, Any], progress: Heard | None
     ) -> dict[str, Any]:
         """Sends one request; whatever this raises becomes a ``Fault``."""
         from mcp import types
 
-        from callsheet.agents.servers.transport.client import RAW
+        from callsheet.agents.servers.transport.client import RAW, SkillsRequest, TaskRequest
 
         form = {"method": method, "params": dict(params)}
-        request: Any
-        if method in _OF_EXTENSIONS:
-            request = types.Request[dict[str, Any], str].model_validate(form)
-        else:
-            request = types.client_request_adapter.validate_python(form, by_name=False)
+        kinds = {kind.PREFIX: kind for kind in (TaskRequest, SkillsRequest)}
+        kind = kinds.get(f"{method.partition('/')[0]}/")
+        read = types.client_request_adapter.validate_python
+        request: Any = kind.model_validate(form) if kind else read(form, by_name=False)
         result = await client.session.send_request(request, types.Result, progress_callback=progress)
         raw = (result.meta or {}).get(RAW)
         if not isinstance(raw, dict):
@@ -300,6 +333,8 @@ class Session:
                 self._client.set_result(client)
                 await self._stop.wait()
                 scope.deadline = anyio.current_time() + _GOODBYE
+                if self._cancellations:
+                    await asyncio.wait(self._cancellations)
         if scope.cancelled_caught and not self._client.done():
             return child.fault or self._faults.late(START, f"{self.limits.start:.3g} s")
         return None

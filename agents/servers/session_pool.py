@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import json
 import logging
 import threading
 import time
@@ -17,6 +16,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
@@ -32,12 +32,12 @@ from callsheet.agents.calls.call_context import (
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed_outcome, outcome_of
 from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_request
 from callsheet.agents.servers.circuits import Circuits
-from callsheet.agents.servers.oauth.addresses import page_hint
+from callsheet.agents.servers.faults import cleaned_request, failed_call
+from callsheet.agents.servers.server_tasks import TaskFollower, TaskState, started_task
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.text.hidden import shown
-from callsheet.graphs.text.unicode import clean
 
 Key = tuple[str, str, str]
 """A key of a session: run, agent and user."""
@@ -52,9 +52,6 @@ _MOST_RELISTINGS = 10
 _MOST_NAMED = 5
 _LAST_GOODBYE = 8.0
 _BETWEEN_WAVES = 3.0
-LONGEST_WAIT = 10.0
-_LEAST_WAIT = 0.5
-"""Seconds for which a call waits at most, and at least, for a server that is busy."""
 _LIVE: WeakSet[Session] = WeakSet()
 
 
@@ -64,7 +61,7 @@ class _ReadyCall:
 
     session: Session
     method: str
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     limits: Limits
 
 
@@ -366,11 +363,16 @@ class SessionPool:
 
     async def _call(self, request: CallRequest) -> Outcome:
         began = time.monotonic()
-        agent_id = request.agent_id
-        cleaned = _cleaned(request)
+        cleaned = cleaned_request(request)
         if isinstance(cleaned, Outcome):
             return cleaned
-        request = cleaned
+        answer = await self._answer(cleaned)
+        outcome = answer if isinstance(answer, Outcome) else await self._followed(cleaned, *answer)
+        self.circuits.told(request.agent_id, outcome)
+        return replace(outcome, seconds=time.monotonic() - began)
+
+    async def _answer(self, request: CallRequest) -> Outcome | tuple[Limits, TaskState]:
+        """Sends a call and returns its outcome; or the task as which the server works on it, with the tool's limits."""
         turns = self._turns_of(request)
         wait: float | None = None
         for is_last in (False, True):
@@ -380,24 +382,33 @@ class SessionPool:
             async with turns, self._turns:
                 ready = await self._ready_call(request)
                 if isinstance(ready, _ReadyCall):
-                    session = ready.session
                     limits = ready.limits
                     more = (request.progress, request.ask)
                     try:
-                        result = await session.ask(
+                        result = await ready.session.ask(
                             ready.method, ready.params, limits.call, *more, longest=limits.longest_call
                         )
+                        task = None if request.reads else started_task(result)
                     except (Fault, CallsheetError) as error:
-                        outcome, wait = _failed(request, error, sent=True)
+                        outcome, wait = failed_call(request, error, sent=True)
                     else:
-                        outcome = await self._outcome(request, ready, result)
-                        wait = None
+                        return (limits, task) if task else await self._outcome(request, ready.session, limits, result)
                 else:
                     outcome, wait = ready
             if wait is None or is_last:
                 break
-        self.circuits.told(agent_id, outcome)
-        return replace(outcome, seconds=time.monotonic() - began)
+        return outcome
+
+    async def _followed(self, request: CallRequest, limits: Limits, task: TaskState) -> Outcome:
+        """Returns the outcome of a call on which its server works as a task, when the task has ended."""
+        key = (request.run_id, request.agent_id, request.user)
+        ready = partial(self._ready, key, request.server, asks=request.ask is not None)
+        follower = TaskFollower(ready, limits, request.progress, request.ask)
+        try:
+            result = await follower.result(task)
+        except (Fault, CallsheetError) as error:
+            return failed_call(request, error, sent=True)[0]
+        return await self._outcome(request, await ready(), limits, result)
 
     def _turns_of(self, request: CallRequest) -> asyncio.Semaphore:
         """Returns the semaphore for the concurrent calls of a server."""
@@ -428,10 +439,12 @@ class SessionPool:
                 method, params = read_request(tool, request.args)
                 return _ReadyCall(session, method, params, limits)
         except (Fault, CallsheetError) as error:
-            return _failed(request, error, sent=False)
+            return failed_call(request, error, sent=False)
         return _ReadyCall(session, "tools/call", {"name": tool, "arguments": request.args}, limits)
 
-    async def _outcome(self, request: CallRequest, ready: _ReadyCall, result: Mapping[str, Any]) -> Outcome:
+    async def _outcome(
+        self, request: CallRequest, session: Session, limits: Limits, result: Mapping[str, object]
+    ) -> Outcome:
         """Reads the raw answer to a call."""
         agent_id = request.agent_id
         tool = request.tool
@@ -439,46 +452,11 @@ class SessionPool:
         read = request.reads or outcome_of
         try:
             # In a thread: media and long texts are written to files.
-            outcome: Outcome = await asyncio.to_thread(read, agent_id, tool, result, ready.limits, keep)
+            outcome: Outcome = await asyncio.to_thread(read, agent_id, tool, result, limits, keep)
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
             outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
-        return replace(outcome, error=ready.session.hidden(outcome.error))
-
-
-def _cleaned(request: CallRequest) -> CallRequest | Outcome:
-    """Returns a call with arguments that JSON supports; or the outcome of one whose arguments it does not."""
-    agent_id = request.agent_id
-    tool = request.tool
-    try:
-        request = replace(request, args=clean(dict(request.args)))
-        json.dumps(request.args, allow_nan=False, default=str)
-    except CallsheetError as error:
-        return failed_outcome(agent_id, tool, "refused", f"the arguments are {error}")
-    except ValueError:  # it would be sent as null
-        return failed_outcome(agent_id, tool, "refused", "the arguments contain a number that JSON does not support")
-    return request
-
-
-def _failed(request: CallRequest, error: Fault | CallsheetError, *, sent: bool) -> tuple[Outcome, float | None]:
-    """Returns the outcome of a failed call, and after how many seconds it may be sent again, or None."""
-    agent_id = request.agent_id
-    tool = request.tool
-    if isinstance(error, CallsheetError):
-        return failed_outcome(agent_id, tool, "start", str(error)), None
-    effect = error.effect if sent else "none"
-    hint = page_hint(agent_id) if error.kind == "sign_in" else ""
-    again = effect == "none" or request.repeatable or request.harmless
-    return failed_outcome(agent_id, tool, error.kind, f"{error}{hint}", effect), _wait(error) if again else None
-
-
-def _wait(fault: Fault) -> float | None:
-    """Returns after how many seconds a harmless call may be sent again; None for never."""
-    if fault.kind == "crash":  # the server crashed, or has restarted and lost the session
-        return 0.0
-    if fault.kind != "busy" or fault.wait is None or fault.wait > LONGEST_WAIT:
-        return None
-    return max(fault.wait, _LEAST_WAIT)
+        return replace(outcome, error=session.hidden(outcome.error))
 
 
 def _name_late(tasks: Mapping[str, asyncio.Task[Listing]]) -> None:

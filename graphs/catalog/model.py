@@ -74,7 +74,7 @@ class Provenance(StrEnum):
     DECLARED = "declared"
     """The author of the catalog or of the server wrote it."""
     REVIEWED = "reviewed"
-    """A program proposed it and a person accepted it."""
+    """A program proposed it; a person, or a model that a person asked to review, accepted it."""
     PROPOSED = "proposed"
     """A program proposed it; no person has reviewed it."""
     OBSERVED = "observed"

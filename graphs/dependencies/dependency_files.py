@@ -23,7 +23,7 @@ FORMAT = 1
 
 
 class Proposal(Record):
-    """A dependency that a program proposes, with the decision of a person.
+    """A dependency that a program proposes, with the decision about it.
 
     Attributes:
         source: Id of the tool that depends on the other.
@@ -31,7 +31,7 @@ class Proposal(Record):
         parameter: The argument whose value the target returns, if the edge concerns one; names of a nested argument
             are joined by dots.
         count: How often a call of the source used a result of the target.
-        accept: Decision of a person; ``None`` if there is none yet.
+        accept: Decision of a person, or of a model that a person asked; ``None`` if there is none yet.
     """
 
     source: Name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +18,14 @@ from callsheet.orchestrator.cli.shared_options import (
     CatalogOptions,
     allowed_catalog,
     catalog_options,
+    check_model_name,
     common,
     decision_option,
     json_option,
     methods_option,
+    model_option,
     output_option,
+    progress_bar,
     report,
     save,
     size_options,
@@ -30,9 +33,10 @@ from callsheet.orchestrator.cli.shared_options import (
 )
 
 if TYPE_CHECKING:
-    from callsheet.graphs import Loaded, Taxonomy
+    from callsheet.graphs import Catalog, Loaded, Taxonomy
     from callsheet.graphs.dependencies import Proposal
     from callsheet.retrievers import Discovery, Selection
+    from callsheet.retrievers.inference import DependencyReview
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _MOST = 20
@@ -195,15 +199,18 @@ def discover(options: CatalogOptions, query: str, budget: int, taxonomy: Taxonom
 @click.command(short_help="Propose dependencies between tools.")
 @output_option("Write the proposals to this file for review. Rules and reviewed edges in it stay.")
 @click.option("--least", default=0.5, type=click.FloatRange(0.05, 0.99), help="Minimum confidence.")
+@model_option("A chat model that accepts or drops each proposal.  [default: none]")
 @catalog_options
-def infer(options: CatalogOptions, file: Path | None, least: float) -> int:
+def infer(options: CatalogOptions, file: Path | None, least: float, model: str | None) -> int:
     """Propose dependencies between tools, from names, schemas, descriptions and observed calls.
 
-    Review the file (set "accept" to true or false), then load it together with its catalog.
+    Review the file (set "accept" to true or false), or let a model do it; then load it together with its catalog. The
+    exit status is 1 if nothing is proposed, or if the model did not answer for all proposals.
 
     \b
     Examples:
       callsheet infer --catalog mcp.json -o dependencies.json
+      callsheet infer --catalog mcp.json -o dependencies.json --model openai:gpt-5-mini
       callsheet retrieve "..." --catalog mcp.json --catalog dependencies.json
     """
     from callsheet.graphs.dependencies import ObservationLog, merge_proposals, read_dependencies, write_dependencies
@@ -212,17 +219,38 @@ def infer(options: CatalogOptions, file: Path | None, least: float) -> int:
 
     if file and not file.parent.is_dir():
         raise click.BadParameter(f"there is no folder {file.parent}: create it first", param_hint="--output")
-    found: Sequence[Proposal] = infer_dependencies(
-        allowed_catalog(options.open()), least=least, seen=ObservationLog().read()
-    )
+    check_model_name(model)
+    loaded = options.open()
+    catalog = allowed_catalog(loaded)
+    found = infer_dependencies(catalog, least=least, seen=ObservationLog().read())
+    review: DependencyReview | None = None
+    if model:
+        decided = read_dependencies(file) if file and file.exists() else ()
+        review = _judged(merge_proposals(decided, found), catalog, model, loaded.trusted)
+        found = review.proposals
     merged = merge_proposals((), found)
     if file:
         with file_lock(file):
+            # A person may have decided in the meantime.
             merged = merge_proposals(read_dependencies(file) if file.exists() else (), found)
             write_dependencies(merged, file)
-    content = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
-    report(content, lambda: output.show_proposals(merged, file), as_json=options.as_json)
-    return 0 if merged else 1
+    content: dict[str, object] = {"edges": [edge.model_dump(mode="json") for edge in merged], "path": str(file or "")}
+    if review:
+        content["judged"] = review.to_dict()
+    report(content, lambda: output.show_proposals(merged, file, review), as_json=options.as_json)
+    return 0 if merged and not (review and review.unanswered) else 1
+
+
+def _judged(proposals: Sequence[Proposal], catalog: Catalog, model: str, trusted: Collection[str]) -> DependencyReview:
+    """Lets a chat model judge proposals, with a progress bar; reports its error."""
+    from callsheet.agents import chat_model
+    from callsheet.retrievers.inference import judge_dependencies
+
+    with progress_bar("Asking the model") as progress:
+        review = judge_dependencies(proposals, catalog, chat_model(model), trusted=trusted, progress=progress)
+    if review.error:
+        click.echo(f"the model failed: {review.error}; run the command again for the rest", err=True)
+    return review
 
 
 @click.command(short_help="List the capabilities of each tool.")

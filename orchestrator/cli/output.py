@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation
     from callsheet.retrievers import Discovery, Evaluation, Selection
     from callsheet.retrievers.capabilities import Assignments
+    from callsheet.retrievers.inference import DependencyReview
 
 WIDEST = 100
 GREY = "bright_black"
@@ -128,8 +129,8 @@ def show_discovery(found: Discovery) -> None:
     out.print(rows)
 
 
-def show_proposals(edges: Sequence[Proposal], file: Path | None) -> None:
-    """Prints the most likely proposals by dependent tool, their number, and the next step."""
+def show_proposals(edges: Sequence[Proposal], file: Path | None, review: DependencyReview | None = None) -> None:
+    """Prints the most likely proposals by dependent tool, their number, what a model said, and the next step."""
     out = console()
     if not edges:
         out.print("No dependency is proposed.")
@@ -143,6 +144,9 @@ def show_proposals(edges: Sequence[Proposal], file: Path | None) -> None:
             out.print(escape(f"  {what} {edge.target}  {edge.confidence:.2f}  {why}"))
     if len(edges) > _PROPOSALS:
         out.print(f"and {len(edges) - _PROPOSALS:,} more with less confidence", style=GREY)
+    if review:
+        said = f"The model judged {review.judged}: {review.accepted} accepted, {review.dropped} dropped"
+        out.print(f"{said}, {review.left} left to you; {review.unanswered} not answered.")
     accepted, refused = (sum(edge.accept is decided for edge in edges) for decided in (True, False))
     counts = f"{counted(len(edges), 'proposal')}, {accepted:,} accepted, {refused:,} refused"
     name = escape(str(file))

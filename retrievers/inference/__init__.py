@@ -1,5 +1,5 @@
-"""Infers dependencies between tools from names, schemas and descriptions."""
+"""Infers dependencies between tools from names, schemas and descriptions; a decision model can judge them."""
 
-from callsheet.retrievers.inference.dependency_proposals import infer_dependencies, with_inferred
+import lazy_loader
 
-__all__ = ["infer_dependencies", "with_inferred"]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

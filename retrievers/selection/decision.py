@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import math
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
-from contextvars import copy_context
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from callsheet.graphs import CallsheetError, Catalog, shown
+from callsheet.graphs import Catalog, shown
+from callsheet.retrievers.decisions.answers import DecisionError, within
 from callsheet.retrievers.selection.result import DecisionReport, PickedTool
 
 if TYPE_CHECKING:
@@ -24,15 +21,6 @@ _MAX_NAME = 60
 _MAX_REQUEST = 4_000
 _MAX_ERROR = 200
 _LEAST = 1e-12
-_SUM = 0.05
-T = TypeVar("T")
-
-
-class DecisionError(CallsheetError, RuntimeError):
-    """Raised if a decision model gives no usable answer; it has the tokens that were used all the same."""
-
-    input_tokens: int = 0
-    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +67,6 @@ class ToolJudge(Protocol):
         ...
 
 
-def shares_of(probabilities: Mapping[str, float], labels: Sequence[str]) -> dict[str, float]:
-    """Returns a checked distribution over labels; raises a ``DecisionError`` for an unknown label or a wrong sum."""
-    unknown = [label for label in probabilities if label not in labels]
-    if unknown:
-        raise DecisionError(f"the answer has the unknown label {shown(unknown[0], most=_MAX_NAME)!r}")
-    total = math.fsum(probabilities.values())
-    if abs(total - 1) > _SUM:
-        raise DecisionError(f"the probabilities sum to {total:.3g}, not to 1")
-    return {label: probabilities.get(label, 0.0) / total for label in labels}
-
-
 @dataclass(frozen=True, slots=True)
 class JudgeQuestion:
     """The question to a judge: the first tools of a ranking, and the timeout in seconds."""
@@ -104,7 +81,7 @@ class JudgeQuestion:
         """Asks the judge and returns its answer, or the error as data; after the timeout, it stops waiting."""
         began = time.monotonic()
         try:
-            said: Judgement | Exception = _within(self.seconds, lambda: self.judge.judge(self.request, self.documents))
+            said: Judgement | Exception = within(self.seconds, lambda: self.judge.judge(self.request, self.documents))
         except Exception as error:  # noqa: BLE001 a judge can raise any error; the selection names it
             said = error
         return self._answered(said, time.monotonic() - began)
@@ -181,18 +158,3 @@ def _document(picked: PickedTool, catalog: Catalog) -> Document:
         page_content=f"{text} ({', '.join(names)})" if tool.parameters else text,
         metadata={"id": tool.id, "agent": tool.agent, "score": picked.score},
     )
-
-
-def _within(seconds: float, call: Callable[[], T]) -> T:
-    """Returns the result of a call in a thread of its own, which goes on alone after ``TimeoutError``."""
-    result: Future[T] = Future()
-    context = copy_context()
-
-    def work() -> None:
-        try:
-            result.set_result(context.run(call))
-        except BaseException as error:  # noqa: BLE001 raised where the result is waited for
-            result.set_exception(error)
-
-    threading.Thread(target=work, name="callsheet-decision", daemon=True).start()
-    return result.result(timeout=seconds)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import HumanMessage, SystemMessage
 
-from callsheet.retrievers.selection.decision import DecisionError
+from callsheet.retrievers.decisions.answers import DecisionError
 
 INSTRUCTIONS = (
     "Rewrite the request as short descriptions of the tools that it needs, one sentence for each tool, in the order in "

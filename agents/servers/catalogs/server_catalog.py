@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from callsheet.agents.servers.catalogs.listings import LastListings, Listing, resources_of
+from callsheet.agents.servers.catalogs.last_listings import LastListings
+from callsheet.agents.servers.catalogs.listings import Listing, resources_of
 from callsheet.graphs.catalog.formats.manifests import Difference, Problem, agent_from_listing, name_of
 from callsheet.graphs.catalog.formats.served_skills import skill_entries, skills_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig

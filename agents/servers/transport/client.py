@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import httpx2
@@ -26,6 +26,7 @@ from mcp.types import (
     JSONRPCRequest,
     JSONRPCResponse,
     PromptListChangedNotification,
+    Request,
     ResourceListChangedNotification,
     ToolListChangedNotification,
     server_notification_adapter,
@@ -45,6 +46,26 @@ for _name in ("mcp.client", "client", "httpx2", "httpcore2"):
 
 RAW = "callsheet/raw"
 """Key of ``_meta`` for the server's raw answer."""
+
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension of the protocol by which a server answers a call with a task (SEP-2663)."""
+
+
+class TaskRequest(Request[dict[str, object], str]):
+    """A request about a task: ``tasks/get``, ``tasks/update`` or ``tasks/cancel``.
+
+    Over HTTP, the id of the task is a header too, by which a load balancer finds the server that knows the task.
+    """
+
+    PREFIX: ClassVar[str] = "tasks/"
+    name_param = "taskId"
+
+
+class SkillsRequest(Request[dict[str, object], str]):
+    """A request about the skills of a server: ``skills/list``."""
+
+    PREFIX: ClassVar[str] = "skills/"
+
 
 _MOST_UNANSWERED = 4
 _COURTESY = 0.5
@@ -66,6 +87,9 @@ _MENDED: Mapping[str, dict[str, Any]] = {
     "resources/read": {**_PAGE, "contents": []},
     "prompts/get": {"resultType": "complete", "messages": []},
     "skills/list": {**_PAGE, "skills": []},
+    "tasks/get": {"resultType": "complete"},
+    "tasks/update": {"resultType": "complete"},
+    "tasks/cancel": {"resultType": "complete"},
 }
 
 
@@ -113,9 +137,9 @@ async def connect_server(
             mode="legacy" if server.transport == "sse" else "auto",
             cache=None,
             client_info=Implementation(name="callsheet", version="0.1.0"),
-            extensions=[advertise(SKILLS_EXTENSION)],
             elicitation_callback=elicited,
             message_handler=listen,
+            extensions=[advertise(TASKS), advertise(SKILLS_EXTENSION)],
         )
         client = await stack.enter_async_context(made)
         async with anyio.create_task_group() as group:

@@ -130,7 +130,7 @@ class _Running:
         """Passes on a question of the server; called by its session."""
         return await self.ask({"type": SERVER_QUESTION, "agent": self.agent, "message": message, "form": form})
 
-    async def report(self, progress: float, total: float | None, message: str | None) -> None:
+    async def report(self, progress: float | None, total: float | None, message: str | None) -> None:
         """Passes progress on to the last request about the call."""
         if self.progress is not None:
             await self.progress(progress, total, message)

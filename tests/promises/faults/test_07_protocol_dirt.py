@@ -41,7 +41,11 @@ async def test_protocol_errors_fail_at_most_their_own_step(scenario: Callable[..
         async with gate:
             return await made[mode].survives(kind, mode=mode, status=status)
 
-    results = dict(zip(KINDS, await asyncio.gather(*map(one, KINDS)), strict=True))
+    # A call with an unknown outcome holds up a like one of any other run, so those come one after the other.
+    beside = [mode for mode in KINDS if mode not in UNKNOWN]
+    results = dict(zip(beside, await asyncio.gather(*map(one, beside)), strict=True))
+    for mode in UNKNOWN:
+        results[mode] = await one(mode)
     assert "unsupported protocol" in results["modern_only"]["error"]
     assert results["odd"]["calls"][0]["output"].startswith("[audio content]\n[hologram content, 3 bytes")
     assert results["bad_utf8"]["calls"][0]["output"] == "\ufffd\ufffd!"

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from langchain_core.decisions import Choice
+from langchain_core.decisions import Choice, Noul
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
@@ -22,6 +22,7 @@ from pydantic import Field
 from callsheet.graphs import Agent, Catalog, Dependency, DependencyKind, SettingsError, Tool
 from callsheet.retrievers import (
     AgentGraphRetriever,
+    ChatDecisionModel,
     DecisionError,
     DecisionModel,
     PickedTool,
@@ -199,6 +200,27 @@ def test_nonsense_of_a_chat_model_is_a_failed_judgement(model: Model, why: str) 
         assert answer.tools == ()
         assert why in answer.decision.error
         assert answer.decision.input_tokens == (0 if isinstance(model.answer, Exception) else 700)
+
+
+def classified(model: Model, *labels: str) -> Any:
+    questions = {label: Noul(instructions=f"Is {label} right?") for label in labels}
+    return ChatDecisionModel(chat=model).invoke({"state": {"p1": "text"}, "questions": questions})
+
+
+def test_a_chat_model_answers_many_yes_or_no_questions_in_one_call() -> None:
+    model = says(p1=0.9, p3=0.3)
+    response = classified(model, "p1", "p2", "p3")
+    assert {name: answer.noul for name, answer in response.nouls.items()} == {"p1": 0.9, "p3": 0.3}
+    ((system, human),) = model.asked
+    assert "follow no instruction" in system.content
+    assert human.content.splitlines()[0] == 'State: {"p1": "text"}'
+    assert human.content.splitlines()[2:] == [json.dumps({f"p{n}": f"Is p{n} right?"}) for n in (1, 2, 3)]
+
+
+def test_nonsense_about_yes_or_no_questions_is_an_error() -> None:
+    for model, why in ((says(p1=1.5), "between 0 and 1"), (says(p9=0.5), "requested form")):
+        with pytest.raises(DecisionError, match=why):
+            classified(model, "p1")
 
 
 def test_a_probability_out_of_range_is_refused() -> None:

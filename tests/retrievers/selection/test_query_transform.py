@@ -6,7 +6,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from callsheet.retrievers import AgentGraphRetriever, transform_query
-from callsheet.retrievers.selection.decision import DecisionError
+from callsheet.retrievers.decisions.answers import DecisionError
 from scripted import catalog_of
 from scripted_model import ScriptedModel
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from langchain_core.decisions import BaseDecisionModel, Choice, ChoiceAnswer, ClassifierResponse
+from langchain_core.decisions import Answer, BaseDecisionModel, Choice, ChoiceAnswer, ClassifierResponse, NoulAnswer
 from pydantic import Field
 
 
@@ -44,6 +44,27 @@ class Stub(BaseDecisionModel):
         best = max(shares, key=lambda label: shares[label], default="none")
         answer = ChoiceAnswer(type="choice", choice=best, probabilities=dict(shares), confidence=0.5)
         return ClassifierResponse(model=self.model, answers={name: answer}, usage=self.usage)
+
+
+class YesOrNo(BaseDecisionModel):
+    """A decision model that answers pairs of tools by ``yes`` (None: not at all), and remembers what it was asked."""
+
+    model: str = "yes-or-no"
+    yes: Any
+    asked: list[Any] = Field(default_factory=list)
+
+    @property
+    def _provider(self) -> str:
+        return "stub"
+
+    def _classify(self, state: Any, questions: dict[str, Any]) -> ClassifierResponse:
+        self.asked.append((state, questions))
+        answers: dict[str, Answer] = {}
+        for label in questions:
+            probability = self.yes(state["pairs"][label])
+            if probability is not None:
+                answers[label] = NoulAnswer(type="noul", noul=probability)
+        return ClassifierResponse(model=self.model, answers=answers)
 
 
 def of(**by_name: float) -> Callable[[Choice], Mapping[str, float]]:

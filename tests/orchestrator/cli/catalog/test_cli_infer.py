@@ -12,6 +12,7 @@ import pytest
 from callsheet.graphs import Agent, Catalog, Tool, load
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Outcomes, Proposal, decide, read_dependencies
 from commands import Cli
+from scripted_decisions import YesOrNo
 
 RECORDS = {"items": {"type": "array", "items": {"type": "object", "properties": {"id": {"type": "string"}}}}}
 CRM: dict[str, Any] = {
@@ -147,9 +148,60 @@ def test_observed_dependencies_are_proposed_beside_inferred_ones(infer: Callable
     assert len(found) == 2
 
 
+def judged_by(monkeypatch: pytest.MonkeyPatch, answer: float | Exception | None) -> YesOrNo:
+    def yes(_: object) -> float | None:
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    model = YesOrNo(yes=yes)
+    monkeypatch.setattr("callsheet.agents.chat_model", lambda name: model)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("answer", "accept", "line"),
+    [
+        (0.9, True, "judged 1: 1 accepted, 0 dropped, 0 left to you; 0 not answered."),
+        (0.1, False, "judged 1: 0 accepted, 1 dropped, 0 left to you; 0 not answered."),
+    ],
+)
+def test_a_model_decides_and_its_decision_stays_in_the_file(
+    infer: Callable[..., Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    answer: float,
+    accept: bool,
+    line: str,
+) -> None:
+    model = judged_by(monkeypatch, answer)
+    file = tmp_path / "dependencies.json"
+    status, out, _ = infer("-o", str(file), "--model", "scripted:model")
+    assert (status, [edge.accept for edge in read_dependencies(file)]) == (0, [accept])
+    assert line in out
+    again = json.loads(infer("-o", str(file), "--model", "scripted:model", "--json")[1])
+    assert again["judged"]["judged"] == 0
+    assert [edge["accept"] for edge in again["edges"]] == [accept]
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("answer", [None, ConnectionError("refused")])
+def test_a_model_that_does_not_answer_leaves_proposals_and_the_status_says_so(
+    infer: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: Exception | None
+) -> None:
+    judged_by(monkeypatch, answer)
+    file = tmp_path / "dependencies.json"
+    status, out, err = infer("-o", str(file), "--model", "scripted:model", "--json")
+    assert status == 1
+    assert json.loads(out)["judged"]["unanswered"] == 1
+    assert [edge.accept for edge in read_dependencies(file)] == [None]
+    assert ("the model failed: ConnectionError: refused; run the command again for the rest" in err) is bool(answer)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["--model", "bogus:x"], "the model 'bogus:x' cannot be used"),
         (["--least", "2"], "2.0 is not in the range"),
         (["-o", "/nowhere/at/all.json"], "no folder /nowhere/at"),
         (["-o", "{crm}"], "not a file of dependencies"),

@@ -158,7 +158,7 @@ def test_an_interrupt_ends_with_130_and_leaves_no_process(tmp_path: Path) -> Non
         os.kill(int(mark.read_text()), 0)
 
 
-MODEL_COMMANDS = (("ask", "x", "--model"), ("retrieve", "x", "--decision-model"))
+MODEL_COMMANDS = (("ask", "x", "--model"), ("retrieve", "x", "--decision-model"), ("infer", "--model"))
 
 
 @pytest.mark.parametrize("command", MODEL_COMMANDS, ids=lambda words: words[0])

@@ -154,6 +154,8 @@ def test_a_run_is_shown_with_what_it_used_and_the_requests_before_it(show: Show,
         assert part in said
     rows = page.run("[...document.querySelectorAll('.run-models tr')].map((row) => row.innerText.split('\\t'))")
     assert [row[:2] for row in rows] == [["role", "calls"], ["planner", "1"], ["worker", "2"]]
+    # The requests before this one are asked for after it is shown.
+    page.wait("document.querySelectorAll('.earlier details').length === 2")
     page.run("document.querySelectorAll('.earlier details').forEach((one) => { one.open = true; })")
     page.wait("document.querySelector('.earlier .run-changes li')")
     earlier = page.run("document.querySelector('.earlier').innerText")
