@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from callsheet.agents.calls.call_context import LOOP, USER, Limits, within
 from callsheet.agents.calls.refusal import Refusal
@@ -19,6 +17,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Skill
 from callsheet.graphs.errors import CallsheetError, TrustError, UnknownNameError
 from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.trust.policy import User, as_tool
 
 _OTHER = "it is not the file that its server has listed: `callsheet sync` lists the skills of the server again"
@@ -101,12 +100,11 @@ async def _content(registry: ToolRegistry, skill: Skill, file: SkillFile, run_id
         )
     if outcome.error:
         raise (TrustError if outcome.kind == "refused" else CallsheetError)(outcome.error)
-    content: Any = outcome.structured
-    return bytes(content)
+    return bytes(outcome.structured or b"")
 
 
 def _checked(
-    file: SkillFile, agent_id: str, name: str, result: Mapping[str, Any], limits: Limits, keep: Keep | None = None
+    file: SkillFile, agent_id: str, name: str, result: JsonObject, limits: Limits, keep: Keep | None = None
 ) -> Outcome:
     """Makes an outcome from the answer to ``resources/read``: the bytes, if they are those of the file."""
     for item in result.get("contents") or ():
@@ -116,7 +114,7 @@ def _checked(
     return failed_outcome(agent_id, name, "refused", _OTHER, "reported")
 
 
-def _bytes_of(item: Mapping[str, Any]) -> bytes | None:
+def _bytes_of(item: JsonObject) -> bytes | None:
     """Returns the bytes of one content of a resource; None if it has none."""
     match item:
         case {"text": str(text)}:

@@ -333,7 +333,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         texts = self._skill_texts([wanted] if wanted else [], state)
         return answer_skill(call, texts, list(fitting))
 
-    def _skill_texts(self, ids: Sequence[str], state: Any) -> dict[str, str]:
+    def _skill_texts(self, ids: Sequence[str], state: Mapping[str, str]) -> dict[str, str]:
         user = caller()
         catalog = self._retriever.within(user).catalog
         read = partial(read_skill_blocking, self._registry, run_id=state.get("callsheet_run", ""), user=user)

@@ -70,8 +70,8 @@ class LastListings:
             stored = json.loads(self._file(agent_id, server, "later").text())
             if stored["reached"] != _entry_digest(server):
                 return None
-            lists: Any = {name: tuple(clean_entries(stored[name])) for name in ("tools", "skills")}
-            return Listing(**lists)
+            tools = tuple(clean_entries(stored["tools"]))
+            return Listing(tools=tools, skills=tuple(clean_entries(stored["skills"])))
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 

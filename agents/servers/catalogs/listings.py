@@ -22,6 +22,7 @@ from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.hidden import escaped_line, shown, visible
+from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.unicode import clean
 from callsheet.graphs.trust.pins import hides_text
 
@@ -69,7 +70,7 @@ class Listing:
 
     tools: tuple[Any, ...] = ()
     resources: tuple[Any, ...] = ()
-    skills: tuple[Any, ...] = ()
+    skills: tuple[object, ...] = ()
     missing: str = ""
     name: str = ""
     description: str = ""
@@ -124,7 +125,7 @@ class CacheHints:
     def heard_by(self, ask: Ask) -> Ask:
         """Returns a function that sends requests as ``ask`` does, and takes the hints of their answers."""
 
-        async def heard(method: str, params: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        async def heard(method: str, params: Mapping[str, object], seconds: float) -> JsonObject:
             page = await ask(method, params, seconds)
             self._scopes.add(page.get("cacheScope"))
             milliseconds = page.get("ttlMs")
@@ -136,7 +137,7 @@ class CacheHints:
         return heard
 
 
-async def listed_skills(ask: Ask, capabilities: object, limits: Limits) -> tuple[list[Any], str]:
+async def listed_skills(ask: Ask, capabilities: object, limits: Limits) -> tuple[list[object], str]:
     """Lists the skills of a server unchanged, with the reason why some are missing; their files are not read.
 
     A server that does not declare the extension is not asked.
@@ -151,7 +152,7 @@ async def listed_skills(ask: Ask, capabilities: object, limits: Limits) -> tuple
             )
     except Exception as error:  # noqa: BLE001 (without its skills, the tools of the server are used all the same)
         return [], escaped_line(f"no answer to skills/list: {type(error).__name__}: {error}")[:_LONGEST]
-    return skills[:MOST_RESOURCES], f"skills/list: {excess}, of which the first are used" if excess else odd
+    return [*skills[:MOST_RESOURCES]], f"skills/list: {excess}, of which the first are used" if excess else odd
 
 
 async def listed_tools(ask: Ask, capabilities: object, limits: Limits) -> tuple[list[Any], str]:

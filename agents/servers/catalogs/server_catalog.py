@@ -9,7 +9,7 @@ from typing import Any
 from callsheet.agents.servers.catalogs.last_listings import LastListings
 from callsheet.agents.servers.catalogs.listings import Listing, resources_of
 from callsheet.graphs.catalog.formats.manifests import Difference, Problem, agent_from_listing, name_of
-from callsheet.graphs.catalog.formats.served_skills import skill_entries, skills_of
+from callsheet.graphs.catalog.formats.served_skills import divided, skill_entries, skills_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Provenance
 from callsheet.graphs.sources.loaded import Loaded, SourceCatalog, join_parts
@@ -202,12 +202,9 @@ def listed_by(server: ServerConfig, listing: Listing) -> Listed:
 def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Listing) -> SourceCatalog:
     """Makes the agent of a server from what is admitted of its listing, with its problems and its connection."""
     about = {**said.about, "description": server.description} if server.description else said.about
-    # A tool with the name of a skill stands among the skills, where both are reported and neither is used.
-    names = {entry["name"] for entry in skill_entries(listing.skills)}
-    accepted_skills = [entry for entry in said.entries if name_of(entry) in names]
-    tools = [entry for entry in said.entries if name_of(entry) not in names]
+    tools, of_skills = divided(said.entries, listing.skills)
     agent, malformed = agent_from_listing(agent_id, tools, **about)
-    skills, served, odd_skills = skills_of(agent_id, accepted_skills, listing.skills)
+    skills, served, odd_skills = skills_of(agent_id, of_skills, listing.skills)
     if server.tag:
         agent = agent.model_copy(update={"system": agent_id.removesuffix(f"-{server.tag}")})
     # They are not pinned, as they come and go; but nothing is read from a server whose command is not accepted.
@@ -215,15 +212,10 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
     resources, left_out = resources_of(agent_id, listing.resources if accepted else ())
     missing = (Problem(agent_id, "listing", listing.missing),) if listing.missing else ()
     sent = {**digests(listing.resources), **said.digests}
-    reached: object = server
-    if server.transport == "a2a":
-        from callsheet.agents.servers.a2a.agent import connection
-
-        reached = connection(agent_id, server, next(iter(said.digests.values()), None))
     return SourceCatalog(
         agents=(agent,),
         skills=skills,
-        connections={agent.id: reached},
+        connections={agent.id: _reached(agent_id, server, said)},
         problems=(*malformed, *left_out, *odd_skills, *missing, *problems_of(said.changes)),
         digests={agent.id: {tool.name: sent[tool.name] for tool in (*resources.tools, *agent.tools)}},
         changes=said.changes,
@@ -231,3 +223,12 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
         resources={agent.id: resources} if resources.tools else {},
         served={agent.id: served} if served else {},
     )
+
+
+def _reached(agent_id: str, server: ServerConfig, said: Admitted) -> object:
+    """Returns the connection for the calls of an agent."""
+    if server.transport != "a2a":
+        return server
+    from callsheet.agents.servers.a2a.agent import connection
+
+    return connection(agent_id, server, next(iter(said.digests.values()), None))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from callsheet.graphs.catalog.formats.manifests import Entries, Problem, read_yaml
+from callsheet.graphs.catalog.formats.manifests import Entries, Problem, name_of, read_yaml
 from callsheet.graphs.catalog.formats.skill_folders import (
     LONGEST_SKILL_NAME,
     MOST_NODES,
@@ -25,6 +25,7 @@ from callsheet.graphs.catalog.formats.skill_folders import (
 from callsheet.graphs.catalog.model import SKILL, Record, Skill
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.hidden import escaped_line, shown
+from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.messages import counted
 
 SKILL_FILE = "SKILL.md"
@@ -59,7 +60,7 @@ class ServedSkill(Record):
     model_config = ConfigDict(extra="ignore")
 
     uri: str
-    frontmatter: Mapping[str, Any]
+    frontmatter: JsonObject
     resources: tuple[SkillFile, ...]
 
     @property
@@ -103,13 +104,13 @@ class ServedSkill(Record):
         return body
 
 
-def skill_entries(listed: Sequence[object]) -> list[dict[str, Any]]:
+def skill_entries(listed: Sequence[object]) -> list[JsonObject]:
     """Returns the entries of ``skills/list`` with the names that they have among the tools of the server.
 
     The name of an entry is ``skill:`` and its path on the server, as ``skill:billing/refunds``. Entries without a valid
     address are left out; ``skills_of`` reports them.
     """
-    entries = list[dict[str, Any]]()
+    entries = list[JsonObject]()
     for entry in listed:
         address = entry.get("uri") if isinstance(entry, dict) else None
         match = _ADDRESS.fullmatch(address) if isinstance(address, str) else None
@@ -118,8 +119,21 @@ def skill_entries(listed: Sequence[object]) -> list[dict[str, Any]]:
     return entries
 
 
+def divided(entries: Sequence[object], listed: Sequence[object]) -> tuple[list[object], list[object]]:
+    """Divides the entries of a server into tools and skills; ``listed`` are all skills as the server sent them.
+
+    A tool with the name of a skill is among the skills, where both are reported and neither is used.
+    """
+    names = {entry["name"] for entry in skill_entries(listed)}
+    tools = list[object]()
+    skills = list[object]()
+    for entry in entries:
+        (skills if name_of(entry) in names else tools).append(entry)
+    return tools, skills
+
+
 def skills_of(
-    agent_id: str, accepted: Sequence[Any], listed: Sequence[object]
+    agent_id: str, accepted: Sequence[object], listed: Sequence[object]
 ) -> tuple[tuple[Skill, ...], dict[str, ServedSkill], tuple[Problem, ...]]:
     """Makes the skills of an agent.
 
@@ -155,7 +169,7 @@ def skills_of(
     return tuple(skills), served, tuple(Problem(agent_id, "malformed", message) for message in messages)
 
 
-def _served(name: str, entry: Mapping[str, Any]) -> ServedSkill:
+def _served(name: str, entry: JsonObject) -> ServedSkill:
     """Returns an entry of a skill, or raises a ``CatalogError`` that says why it is not used."""
     if entry.get("resources") == _DYNAMIC:
         raise CatalogError("its server lists no digests of its files, so nothing could be accepted for good")
@@ -165,6 +179,12 @@ def _served(name: str, entry: Mapping[str, Any]) -> ServedSkill:
         raise CatalogError(f"its name {shown(own, most=80)!r} is not the last part of its address")
     if not text_in(served.frontmatter, "description"):
         raise CatalogError("it has no description")
+    _check_files(served)
+    return served
+
+
+def _check_files(served: ServedSkill) -> None:
+    """Raises a ``CatalogError`` if the files of a skill are not those of one folder, or are too many or too large."""
     addresses = [file.uri for file in served.resources]
     if len(set(addresses)) < len(addresses) or served.uri not in addresses:
         raise CatalogError(f"its list of files has a file twice, or not its {SKILL_FILE}")
@@ -173,7 +193,6 @@ def _served(name: str, entry: Mapping[str, Any]) -> ServedSkill:
             raise CatalogError(f"{shown(address, most=200)!r} is not in its folder")
     if len(addresses) > MOST_FILES or sum(file.size for file in served.resources) > LARGEST_SKILL:
         raise CatalogError(f"it has more than {MOST_FILES} files, or more than {LARGEST_SKILL // 1024**2} MiB")
-    return served
 
 
 def _is_within(address: str, root: str) -> bool:

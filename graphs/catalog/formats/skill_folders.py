@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from callsheet.graphs.catalog.formats.manifests import UNREAD, BoundError, Probl
 from callsheet.graphs.catalog.model import Skill
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.text.unicode import clean
 
@@ -113,7 +114,7 @@ def _read(file: Path, folder: Path) -> Skill | None:
     return Skill(name=name, description=description, text=body, tools=tuple(_allowed(front)))
 
 
-def read_front_matter(text: str) -> tuple[Mapping[str, Any], str]:
+def read_front_matter(text: str) -> tuple[JsonObject, str]:
     """Returns the front matter of a ``SKILL.md``, and the instructions after it.
 
     Raises:
@@ -138,7 +139,7 @@ def split_front_matter(text: str) -> tuple[str, str]:
     return match[1], clean(text[match.end() :].strip())
 
 
-def is_for_people_only(front: Mapping[str, Any]) -> bool:
+def is_for_people_only(front: JsonObject) -> bool:
     """Returns whether a front matter says that only people may choose the skill."""
     return str(front.get("disable-model-invocation")).lower() in ("true", "yes", "on")
 
@@ -179,7 +180,7 @@ def _content(file: Path, folder: Path) -> str:
         raise CatalogError(f"it cannot be read as UTF-8: {error}") from error
 
 
-def text_in(front: Mapping[str, Any], field: str) -> str:
+def text_in(front: JsonObject, field: str) -> str:
     """Returns a text of a front matter, empty if it has none; raises a ``CatalogError`` if it is no text."""
     value = front.get(field, "")
     if not isinstance(value, str):
@@ -187,7 +188,7 @@ def text_in(front: Mapping[str, Any], field: str) -> str:
     return value.strip()
 
 
-def _allowed(front: Mapping[str, Any]) -> Iterator[str]:
+def _allowed(front: JsonObject) -> Iterator[str]:
     """Yields the names in ``allowed-tools``; ``Bash(git:*)`` is ``Bash``."""
     names = front.get("allowed-tools") or ()
     if isinstance(names, str):
