@@ -7,7 +7,8 @@ import base64
 import binascii
 from functools import partial
 
-from callsheet.agents.calls.call_context import LOOP, USER, Limits, within
+from callsheet.agents.calls.call_context import CALLER, LOOP, Limits, within
+from callsheet.agents.calls.credentials import credentials_of_run
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.tool_result import Keep, Outcome, failed_outcome
 from callsheet.agents.registry.tool_registry import ToolRegistry
@@ -92,7 +93,8 @@ async def _content(registry: ToolRegistry, skill: Skill, file: SkillFile, run_id
             return None
         return Refusal(registry.refused([skill.id], user)[skill.id] if now is None else _OTHER)
 
-    with within(USER, user.id if user else ""):
+    caller = credentials_of_run(user.id if user else "").of(server)
+    with within(CALLER, caller):
         name = f"{RESOURCE}{file.uri}"
         reads = partial(_checked, file)
         outcome = await registry.pool.call(

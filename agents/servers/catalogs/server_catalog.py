@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from callsheet.graphs.catalog.formats.manifests import Difference, Problem, agen
 from callsheet.graphs.catalog.formats.served_skills import divided, skill_entries, skills_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Provenance
+from callsheet.graphs.errors import near_names
 from callsheet.graphs.sources.loaded import Loaded, SourceCatalog, join_parts
 from callsheet.graphs.sources.loading import load
 from callsheet.graphs.trust.changes import problems_of
@@ -204,6 +205,9 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
     about = {**said.about, "description": server.description} if server.description else said.about
     tools, of_skills = divided(said.entries, listing.skills)
     agent, malformed = agent_from_listing(agent_id, tools, **about)
+    agent = _with_always(agent, server.callsheet.always)
+    # An entry of an API names tools of all its agents, which are one for each tag.
+    unknown = () if server.openapi else unknown_always(agent_id, server, listing.tools)
     skills, served, odd_skills = skills_of(agent_id, of_skills, listing.skills)
     if server.tag:
         agent = agent.model_copy(update={"system": agent_id.removesuffix(f"-{server.tag}")})
@@ -216,7 +220,7 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
         agents=(agent,),
         skills=skills,
         connections={agent.id: _reached(agent_id, server, said)},
-        problems=(*malformed, *left_out, *odd_skills, *missing, *problems_of(said.changes)),
+        problems=(*malformed, *unknown, *left_out, *odd_skills, *missing, *problems_of(said.changes)),
         digests={agent.id: {tool.name: sent[tool.name] for tool in (*resources.tools, *agent.tools)}},
         changes=said.changes,
         places={agent.id: said.place} if said.place else {},
@@ -232,3 +236,22 @@ def _reached(agent_id: str, server: ServerConfig, said: Admitted) -> object:
     from callsheet.agents.servers.a2a.agent import connection
 
     return connection(agent_id, server, next(iter(said.digests.values()), None))
+
+
+def _with_always(agent: Agent, names: Collection[str]) -> Agent:
+    """Marks the tools of an agent that come with every other tool of it."""
+    if not names:
+        return agent
+    tools = tuple(tool.model_copy(update={"always": tool.name in names}) for tool in agent.tools)
+    return agent.model_copy(update={"tools": tools})
+
+
+def unknown_always(agent_id: str, server: ServerConfig, entries: Iterable[object]) -> tuple[Problem, ...]:
+    """Returns a problem for each name in ``always`` of a server that is none of its tools, or is switched off."""
+    known = {name_of(entry) for entry in entries if server.offers(name_of(entry))}
+    problems = []
+    for name in server.callsheet.always:
+        if name not in known:
+            no_tool = f"which is none of its tools{near_names(name, known)}: correct the name"
+            problems.append(Problem(agent_id, "malformed", f"'always' of its entry names {name!r}, {no_tool}"))
+    return tuple(problems)
