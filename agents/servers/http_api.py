@@ -33,7 +33,7 @@ from callsheet.agents.servers.catalogs.fetching import (
     followed,
 )
 from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing, own_limits
-from callsheet.agents.servers.catalogs.server_catalog import read_listings
+from callsheet.agents.servers.catalogs.server_catalog import read_listings, unknown_always
 from callsheet.agents.servers.server_questions import Heard
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.http import BoundedHttpClient
@@ -284,6 +284,7 @@ def _part(
     part = read_listings(config, answers, pins=pins, agreed=consented, listings=listings)
     problems = [Problem(name, NOT_CALLABLE, why)] if why else []
     problems += [Problem(name, "malformed", message) for message in found.problems]
+    problems += unknown_always(name, server, [entry for agent in found.agents.values() for entry in agent.entries])
     return replace(part, connections=part.connections if address else {}, problems=(*problems, *part.problems))
 
 

@@ -42,8 +42,8 @@ _REMOTE = frozenset({"type", "transport", "headers", *_URLS})
 _KINDS = {A2A: {A2A, "headers"}, OPENAPI: {OPENAPI, "url", "headers"}, TOOLKIT: {TOOLKIT, "arguments"}, KEY: {KEY}}
 # The options of 'callsheet' that do not apply to a kind.
 _LOCAL = {"trusted", "limits", "tools", "roots", "session"}
-_NO_OPTIONS = {A2A: {"trusted", "tools", "roots", "session"}, OPENAPI: {"roots", "session"}, TOOLKIT: _LOCAL}
-_NO_OPTIONS[KEY] = _LOCAL | {"approval", "allow", "reads"}
+_NO_OPTIONS = {A2A: {"trusted", "tools", "roots", "session", "always"}, OPENAPI: {"roots", "session"}, TOOLKIT: _LOCAL}
+_NO_OPTIONS[KEY] = _LOCAL | {"approval", "allow", "reads", "always"}
 
 APPROVAL = "callsheet/approval"
 """The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
@@ -62,6 +62,7 @@ class ServerOptions(Record):
         approval: When to ask a person before a call; None: the setting of the run.
         allow: Names of tools whose calls need no approval; also without a model, as ``--allow AGENT/TOOL``.
         reads: Names of tools that only read, according to the user; each counts as a trusted ``readOnlyHint``.
+        always: Names of tools that come with every other tool of the server.
         session: ``shared`` if the process of a server may serve several runs of the same user; ``run`` if it must end
             with the run, because it stores what the next run must not see.
     """
@@ -73,6 +74,7 @@ class ServerOptions(Record):
     approval: ApprovalPolicy | None = None
     allow: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    always: tuple[str, ...] = ()
     session: Literal["shared", "run"] = "shared"
 
 
