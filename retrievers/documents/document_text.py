@@ -32,6 +32,8 @@ _SUSPICIOUS = 400
 """Number of characters of a sentence beyond which an unclosed quotation mark or bracket may have joined several."""
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6}[^\S\n])|(?m:^#{1,6}[^\S\n][^\n]*\n\s*)")
 """Ends of paragraphs: blank lines, and the lines of Markdown's headings."""
+HEADING = re.compile(r"#{1,6}\s+")
+"""The beginning of a sentence that is a heading of Markdown."""
 _PAIRED = str.maketrans(dict.fromkeys("\"'()[]{}«»“”„‘’‹›「」『』（）【】•·▪●■◦‣", " "))
 HAS_SENTENCEX = find_spec("sentencex") is not None
 """Whether sentencex is installed, which finds the ends of sentences; without it, full stops end them."""
