@@ -108,21 +108,22 @@ USER: ContextVar[str] = ContextVar("callsheet_user", default="")
 
 
 @dataclass(frozen=True, slots=True)
-class CallRequest:
-    """One call; the fields are those of ``SessionPool.call``. If ``ask`` is None, no person can be asked."""
+class TaskCall:
+    """Says that the caller itself keeps the id of the task by which a server answers a call.
 
-    run_id: str
-    agent_id: str
-    server: ServerConfig
-    tool: str
-    args: Mapping[str, Any]
-    repeatable: bool
-    permit: Permit
-    reads: bool = False
-    progress: Progress | None = None
-    ask: Ask | None = None
-    user: str = field(default_factory=USER.get)
-    harmless: bool = False
+    Such a call ends when the server has answered, with ``Outcome.task``; a second one with that id waits for the end.
+
+    Attributes:
+        id: The server's id of the task; nothing is sent but requests for its state. Empty for a call that is sent.
+        waits: Whether to wait for the end of the task; otherwise its state is read once.
+    """
+
+    id: str = ""
+    waits: bool = True
+
+
+TASK: ContextVar[TaskCall | None] = ContextVar("callsheet_task", default=None)
+"""How the calls in this context deal with a task; None: a call waits for the end of its task by itself."""
 
 
 def progress_of_caller() -> Progress | None:
@@ -152,6 +153,28 @@ def ask_of_caller() -> Ask | None:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked, loop))
 
     return pass_on
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """One call of this context; the fields are those of ``SessionPool.call``.
+
+    If ``ask`` is None, no person can be asked.
+    """
+
+    run_id: str
+    agent_id: str
+    server: ServerConfig
+    tool: str
+    args: Mapping[str, Any]
+    repeatable: bool
+    permit: Permit
+    reads: bool = False
+    progress: Progress | None = field(default_factory=progress_of_caller)
+    ask: Ask | None = field(default_factory=ask_of_caller)
+    user: str = field(default_factory=USER.get)
+    harmless: bool = False
+    task: TaskCall | None = field(default_factory=TASK.get)
 
 
 @contextmanager

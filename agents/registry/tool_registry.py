@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from callsheet.agents.calls.call_context import USER, Limits, within
+from callsheet.agents.calls.call_context import TASK, USER, Limits, TaskCall, within
 from callsheet.agents.calls.question_text import inexact
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.tool_result import Outcome, failed_outcome
@@ -295,6 +295,9 @@ class ToolRegistry:
         plain = model_schema(tool.input_schema).plain
 
         async def send(arguments: dict[str, Any], *, sync: bool) -> Outcome:
+            task = TASK.get()
+            if task is not None and task.id and isinstance(connection, ServerConfig):
+                return secrets.outcome(await self._followed(tool, connection, run_id, user, task))
             checked = CHECKED.get()
             if checked is not None and not checked.is_of(tool.id, arguments):
                 if checked.tool_id == tool.id and checked.approval is not None:
@@ -326,10 +329,22 @@ class ToolRegistry:
                 else:
                     own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None
                     keep = self.pool.results.of(run_id, tool.agent, tool.name)
-                    outcome = await in_process.call(tool.agent, own, opened, self._limits, keep, sync=sync)
+                    with within(TASK, None):
+                        outcome = await in_process.call(tool.agent, own, opened, self._limits, keep, sync=sync)
             return secrets.outcome(outcome)
 
         return send
+
+    async def _followed(
+        self, tool: Tool, server: ServerConfig, run_id: str, user: User | None, task: TaskCall
+    ) -> Outcome:
+        """Returns the outcome of a call that was sent before and goes on at its server as a task."""
+        refusal = refusal_of_tool(tool.id, self.loaded, user)
+        if refusal:
+            why = f"its task was not asked about: {refusal}"
+            return failed_outcome(tool.agent, tool.name, "refused", why, "unknown")
+        with within(USER, user.id if user else ""):
+            return await self.pool.follow(run_id, tool.agent, server, tool.name, task)
 
     def _refusal(
         self, tool_id: str, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, approved_pin: str | None
