@@ -279,12 +279,9 @@ async def _settle(state: CallState) -> _Update:
     await case.check(state["args"])
     record = case.record()
     unknown = state["unknown"] or ""
-    task = state.get("task")
-    if task and case.asked is not None:  # the run is resumed after the question: the task may have ended meanwhile
-        sent = state.get("sent", True)
-        answer = await _followed(case, GoingOn(task, entry), sent=sent, waits=False)
-        if not _in_doubt(case, answer):
-            return {**_answered(case, state, answer, entry, sent=sent), "task": None}
+    ended = await _ended_meanwhile(case, state)
+    if ended is not None:
+        return ended
     said = await record.verdict(entry)
     if said == "not-done":
         return {"unknown": None, "approved": None, "problem": None, "wrong": 0, "task": None}
@@ -313,6 +310,19 @@ async def _settle(state: CallState) -> _Update:
             return {"answer": case.said(decision.message, kind="", effect="reported", error=False), "unknown": None}
         case _:
             return {"answer": record.left_open(left, entry), "unknown": None}
+
+
+async def _ended_meanwhile(case: SupervisedCall, state: CallState) -> _Update | None:
+    """Returns the state of a call whose task has ended since a person was asked about it; None if none has."""
+    task = state.get("task")
+    if not task or case.asked is None:
+        return None
+    entry = state.get("open_call")
+    sent = state.get("sent", True)
+    answer = await _followed(case, GoingOn(task, entry), sent=sent, waits=False)
+    if _in_doubt(case, answer):
+        return None
+    return {**_answered(case, state, answer, entry, sent=sent), "task": None}
 
 
 def _verdict(case: SupervisedCall, state: CallState, said: Verdict | None) -> Decision:

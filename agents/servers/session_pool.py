@@ -130,7 +130,7 @@ class SessionPool:
             CancelledError: The caller was cancelled; the server has been asked to cancel the task.
         """
         request = CallRequest(run_id, agent_id, server, tool, {}, repeatable=True, permit=lambda: None, task=task)
-        return LOOP.awaited(self._call(request))
+        return LOOP.awaited(self._picked_up(request, task))
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[None]:
@@ -366,20 +366,9 @@ class SessionPool:
         cleaned = cleaned_request(request)
         if isinstance(cleaned, Outcome):
             return cleaned
-        task = cleaned.task
-        answer = TaskState.known(task.id) if task and task.id else await self._answer(cleaned)
-        if isinstance(answer, Outcome):
-            outcome = answer
-        elif task and not task.id:
-            outcome = Outcome(text=f"The server works on it as a task: {answer.told}.", task=answer.id)
-        else:
-            outcome = await self._followed(cleaned, answer)
-        self.circuits.told(request.agent_id, outcome)
-        return replace(outcome, seconds=time.monotonic() - began)
-
-    async def _answer(self, request: CallRequest) -> Outcome | TaskState:
-        """Sends a call and returns its outcome, or the task as which the server works on it."""
+        request = cleaned
         turns = self._turns_of(request)
+        task: TaskState | None = None
         wait: float | None = None
         for is_last in (False, True):
             if wait is not None:
@@ -398,12 +387,26 @@ class SessionPool:
                     except (Fault, CallsheetError) as error:
                         outcome, wait = failed_call(request, error, sent=True)
                     else:
-                        return task or await self._outcome(request, ready.session.hidden, limits, result)
+                        wait = None
+                        if task is None:
+                            outcome = await self._outcome(request, ready.session.hidden, limits, result)
                 else:
                     outcome, wait = ready
             if wait is None or is_last:
                 break
-        return outcome
+        if task is not None:
+            # Without a turn: how much a server does at once, it decides itself.
+            outcome = _going_on(task) if request.task else await self._followed(request, task)
+        return self._counted(request, outcome, began)
+
+    async def _picked_up(self, request: CallRequest, task: TaskCall) -> Outcome:
+        began = time.monotonic()
+        return self._counted(request, await self._followed(request, TaskState.known(task.id)), began)
+
+    def _counted(self, request: CallRequest, outcome: Outcome, began: float) -> Outcome:
+        """Returns the outcome of a call with its duration, after it was counted for its server."""
+        self.circuits.told(request.agent_id, outcome)
+        return replace(outcome, seconds=time.monotonic() - began)
 
     async def _followed(self, request: CallRequest, task: TaskState) -> Outcome:
         """Returns the outcome of a call on which its server works as a task, when the task has ended."""
@@ -466,6 +469,11 @@ class SessionPool:
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
             outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
         return replace(outcome, error=hidden(outcome.error))
+
+
+def _going_on(task: TaskState) -> Outcome:
+    """Returns the outcome of a call whose caller keeps the task by itself."""
+    return Outcome(text=f"The server works on it as a task: {task.told}.", task=task.id)
 
 
 def _name_late(tasks: Mapping[str, asyncio.Task[Listing]]) -> None:
