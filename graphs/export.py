@@ -33,7 +33,7 @@ Property = str | int | float | bool
 _FIELD = ("name", "type", "description", "format", "enum", "default")
 _PROPERTIES: Mapping[str, Sequence[str]] = {
     "agent": ("id", "name", "description", "instructions", "category", "system"),
-    "tool": ("id", "name", "title", "description", "core", "input_schema", "output_schema", "annotations"),
+    "tool": ("id", "name", "title", "description", "core", "always", "input_schema", "output_schema", "annotations"),
     "skill": ("id", "name", "description", "text"),
     "parameter": _FIELD,
     "output": _FIELD,

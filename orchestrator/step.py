@@ -142,10 +142,11 @@ class StepNodes:
     async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
         """Lets a worker do its steps with the selected tools; an error becomes a result, not an exception."""
         steps = _steps(state)
+        picked = _picked(state)
         try:
             questions = self._configuration(state).settings.questions
             with asked_in_turn(questions), self.registry.pool.held(state["run_id"]):
-                whole = await self._worked(steps, state, worker)
+                whole = await self._worked(steps, picked, state, worker)
         except GraphBubbleUp:
             raise
         except Exception as error:  # noqa: BLE001 an error of one worker must not stop the others
@@ -156,11 +157,12 @@ class StepNodes:
         asking = self.question(whole, state, self._configuration(state).settings.approval)
         if asking:
             return {"asking": asking}
-        return _finished(whole, state)
+        return _finished(whole, picked, state)
 
-    async def _worked(self, steps: Sequence[Step], state: StepState, worker: Worker) -> StepResult:
+    async def _worked(
+        self, steps: Sequence[Step], picked: Sequence[StepSelection], state: StepState, worker: Worker
+    ) -> StepResult:
         """Returns the result of the worker for all of its steps."""
-        picked = [StepSelection.from_dict(state["picked"].get(step.id)) for step in steps]
         for one in picked:
             if one.error:
                 return step_result(steps[0], status="failed", error=one.error)
@@ -320,7 +322,7 @@ class StepNodes:
         with asked_in_turn(self._configuration(state).settings.questions):
             values = ask_values(input_question(result.id, tool, schema, result.error, asking["problem"]))
         if values is None:
-            return {"asking": {}, **_finished(result, state)}
+            return {"asking": {}, **_finished(result, _picked(state), state)}
         secrets = self.registry.secrets.of(state["run_id"])
         masked = secrets.masked(schema, values)
         refusal = refusal_of_values(schema, values)
@@ -328,7 +330,7 @@ class StepNodes:
         if refusal and wrong < MOST_WRONG:
             return {"asking": {**asking, "problem": secrets.hidden(refusal.reason), "wrong": wrong}}
         if refusal:
-            return {"asking": {}, **_finished(result, state)}
+            return {"asking": {}, **_finished(result, _picked(state), state)}
         before = state.get("given", {})
         return {"asking": {}, "before": asking["result"], "given": {**before, tool: {**before.get(tool, {}), **masked}}}
 
@@ -349,13 +351,21 @@ def _steps(state: StepState) -> list[Step]:
     return [Step(**step) for step in state["steps"]]
 
 
-def _finished(whole: StepResult, state: StepState) -> dict[str, Any]:
+def _picked(state: StepState) -> list[StepSelection]:
+    """Returns what was selected for each step of a worker."""
+    return [StepSelection.from_dict(state["picked"].get(step["id"])) for step in state["steps"]]
+
+
+def _finished(whole: StepResult, picked: Sequence[StepSelection], state: StepState) -> dict[str, Any]:
     """Streams the results of a worker's steps, and returns them to the supervisor."""
-    picked = {name: StepSelection.from_dict(value) for name, value in state["picked"].items()}
-    given = {name: one.tool_ids for name, one in picked.items()}
-    selected = {name: one.agent_ids for name, one in picked.items()}
+    steps = _steps(state)
+    given: dict[str, Sequence[str]] = {}
+    selected: dict[str, Sequence[str]] = {}
+    for step, one in zip(steps, picked, strict=True):
+        given[step.id] = one.tool_ids
+        selected[step.id] = one.agent_ids
     plain: dict[str, Any] = {}
-    for result in step_results(whole, _steps(state), given, selected):
+    for result in step_results(whole, steps, given, selected):
         count_result(result)
         plain[result.id] = result.model_dump(mode="json")
         get_stream_writer()({"event": "step", "step_id": result.id, "result": plain[result.id]})

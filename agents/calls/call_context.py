@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from callsheet.agents.calls.credentials import Caller
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import SettingsError
@@ -103,8 +104,8 @@ PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default
 """The callback that receives the progress of all calls in this context."""
 ASK: ContextVar[Ask | None] = ContextVar("callsheet_ask", default=None)
 """The function that asks the person behind the calls in this context."""
-USER: ContextVar[str] = ContextVar("callsheet_user", default="")
-"""Id of the user for whom calls in this context are made; empty for an anonymous one."""
+CALLER: ContextVar[Caller] = ContextVar("callsheet_caller", default=Caller())  # noqa: B039 (it is frozen)
+"""The user for whom calls in this context are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +173,14 @@ class CallRequest:
     reads: bool = False
     progress: Progress | None = field(default_factory=progress_of_caller)
     ask: Ask | None = field(default_factory=ask_of_caller)
-    user: str = field(default_factory=USER.get)
+    caller: Caller = field(default_factory=CALLER.get, repr=False)
     harmless: bool = False
     task: TaskCall | None = field(default_factory=TASK.get)
+
+    @property
+    def circuit(self) -> str:
+        """Returns the name under which failures are counted; those of one user's own key count for nobody else."""
+        return f"{self.agent_id}\0{self.caller.key}" if self.caller.personal else self.agent_id
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
 from callsheet.agents.servers.api_requests import api_request
 from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing, own_limits
-from callsheet.agents.servers.catalogs.server_catalog import read_listings
+from callsheet.agents.servers.catalogs.server_catalog import read_listings, unknown_always
 from callsheet.agents.servers.server_questions import Heard
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.http import BoundedHttpClient
@@ -296,6 +296,7 @@ def _part(
     part = read_listings(config, answers, pins=pins, agreed=consented, listings=listings)
     problems = [Problem(name, NOT_CALLABLE, why)] if why else []
     problems += [Problem(name, "malformed", message) for message in found.problems]
+    problems += unknown_always(name, server, [entry for agent in found.agents.values() for entry in agent.entries])
     return replace(part, connections=part.connections if address else {}, problems=(*problems, *part.problems))
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 
 from callsheet.agents.calls.call_context import Ask, Limits, Progress
+from callsheet.agents.calls.credentials import Caller
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import hide_in_logs, named_in, of_server
 from callsheet.agents.servers.catalogs.listings import Listing, clean_entries, listed_resources, listed_tools
@@ -31,12 +32,12 @@ class Session:
     Args:
         server: The server, variables not expanded; its own limits come before ``limits``.
         changed: Called when the server announces changed tools.
-        user: Whose sign-in it uses.
+        caller: The user whose sign-in and own values it uses.
         asks: Whether the server is told that a person can be asked.
 
     Attributes:
         retired: Whether it takes no new calls.
-        personal: Whether its requests carry a user's own token, so that its answers are for that user only.
+        personal: Whether its requests carry a user's own token or key, so that its answers are for that user only.
         hidden: Removes the server's secrets from a text.
         idle: Whether the session ends after ``limits.idle`` seconds without a request.
         reused: Whether it has served an earlier run.
@@ -55,18 +56,19 @@ class Session:
         server: ServerConfig,
         limits: Limits,
         changed: Callable[[], object] = lambda: None,
-        user: str = "",
+        caller: Caller | None = None,
         *,
         asks: bool = False,
     ) -> None:
         self.server = server
-        self._user = user
+        self.caller = caller or Caller()
         self.asks = asks
         self._changed = changed
-        self.retired = self.idle = self.personal = self.outdated = self.reused = False
+        self.personal = self.caller.personal
+        self.retired = self.idle = self.outdated = self.reused = False
         self.loop = asyncio.get_running_loop()
         self.limits = limits.own(server.callsheet.limits)
-        self._expanded = server.expanded(os.environ)
+        self._expanded = server.expanded(os.environ, self.caller.values)
         named = named_in(server, os.environ)
         self._faults = Faults(of_server(self._expanded, named, everything=True))
         self.hidden = self._faults.hidden
@@ -230,10 +232,10 @@ class Session:
         headers = self._expanded.headers
         if not url or any(name.lower() == "authorization" for name in headers):
             return None
-        return TokenAuth(StoredTokens(url, self._user), self._fail, self._hide)
+        return TokenAuth(StoredTokens(url, self.caller.user), self._fail, self._hide)
 
     def _hide(self, secret: str) -> None:
-        self.personal = bool(self._user)
+        self.personal = self.personal or bool(self.caller.user)
         self._faults.redaction.add([secret])
         self._redaction.add([secret])
 

@@ -21,6 +21,7 @@ from typing import Any
 from weakref import WeakSet
 
 from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, TaskCall
+from callsheet.agents.calls.credentials import Caller, Credentials
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed_outcome, outcome_of
 from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_outcome, read_request
 from callsheet.agents.servers.circuits import Circuits
@@ -32,7 +33,7 @@ from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.text.hidden import shown
 
 Key = tuple[str, str, str]
-"""A key of a session: run, agent and user."""
+"""A key of a session: run, agent and user (``Caller.key``)."""
 _WAITING = "\0waiting"
 """In the place of a run: the session waits for another run of its agent and user."""
 Listed = Callable[[str, ServerConfig, Listing, str], object]
@@ -190,15 +191,15 @@ class SessionPool:
     def _any(self) -> bool:
         return bool(self._sessions or self._ending)
 
-    async def _ready(self, key: Key, server: ServerConfig, *, asks: bool = False) -> Session:
+    async def _ready(self, key: Key, server: ServerConfig, caller: Caller, *, asks: bool = False) -> Session:
         """Returns the run's session with a server after its tools are listed; starts or replaces it if necessary."""
         session = self._sessions.get(key)
-        if session is None or session.retired or session.server != server:
+        if session is None or session.retired or (session.server, session.caller) != (server, caller):
             if session is not None:
                 session.retire()
                 self._ending.add(session)
             self._forget_lost()
-            session = self._waiting(server, key, asks=asks) or self._opened(server, key, asks=asks)
+            session = self._waiting(server, key, asks=asks) or self._opened(server, key, caller, asks=asks)
             self._sessions[key] = session
         try:
             await asyncio.shield(session.telling)
@@ -206,7 +207,7 @@ class SessionPool:
             if not session.reused:
                 raise
             session.hang_up()  # it died, or hangs, since its last run
-            return await self._ready(key, server, asks=asks)
+            return await self._ready(key, server, caller, asks=asks)
         return session
 
     def _waiting(self, server: ServerConfig, key: Key, *, asks: bool) -> Session | None:
@@ -229,26 +230,26 @@ class SessionPool:
         self._ending = {one for one in self._ending if not one.gone}
         self._sessions = {key: one for key, one in self._sessions.items() if one.loop is here and not one.gone}
 
-    def _opened(self, server: ServerConfig, key: Key, *, asks: bool) -> Session:
+    def _opened(self, server: ServerConfig, key: Key, caller: Caller, *, asks: bool) -> Session:
         def changed() -> None:
             session.outdated = True
             if session.telling.done() and not session.retired:
                 self._tell(key, session)
 
-        session = self._made(server, changed, key[2], asks=asks)
+        session = self._made(server, caller, changed, asks=asks)
         session.idle = True
         self._tell(key, session)
         return session
 
     def _made(
-        self, server: ServerConfig, changed: Callable[[], object] = lambda: None, user: str = "", *, asks: bool = False
+        self, server: ServerConfig, caller: Caller, changed: Callable[[], object] = lambda: None, *, asks: bool = False
     ) -> Session:
         kind: type[Session] = Session
         if server.transport == "openapi":
             from callsheet.agents.servers.http_api import ApiSession
 
             kind = ApiSession
-        session = kind(server, self.limits, changed, user, asks=asks)
+        session = kind(server, self.limits, changed, caller, asks=asks)
         _LIVE.add(session)
         return session
 
@@ -351,7 +352,7 @@ class SessionPool:
                 from callsheet.agents.servers.a2a.agent import read_card
 
                 return await read_card(server, self.limits)
-            session = self._made(server)
+            session = self._made(server, Credentials().of(server, partial=True))
             try:
                 return await session.listing()
             finally:
@@ -367,14 +368,13 @@ class SessionPool:
         if isinstance(cleaned, Outcome):
             return cleaned
         request = cleaned
-        turns = self._turns_of(request)
         task: TaskState | None = None
         wait: float | None = None
         for is_last in (False, True):
             if wait is not None:
                 # Without a turn, which other calls may use meanwhile.
                 await asyncio.sleep(wait)
-            async with turns, self._turns:
+            async with self._turns_of(request), self._turns:
                 ready = await self._ready_call(request)
                 if isinstance(ready, _ReadyCall):
                     limits = ready.limits
@@ -405,14 +405,14 @@ class SessionPool:
 
     def _counted(self, request: CallRequest, outcome: Outcome, began: float) -> Outcome:
         """Returns the outcome of a call with its duration, after it was counted for its server."""
-        self.circuits.told(request.agent_id, outcome)
+        self.circuits.told(request.circuit, outcome)
         return replace(outcome, seconds=time.monotonic() - began)
 
     async def _followed(self, request: CallRequest, task: TaskState) -> Outcome:
         """Returns the outcome of a call on which its server works as a task, when the task has ended."""
-        key = (request.run_id, request.agent_id, request.user)
+        key = (request.run_id, request.agent_id, request.caller.key)
         server = request.server.callsheet
-        ready = partial(self._ready, key, request.server, asks=request.ask is not None)
+        ready = partial(self._ready, key, request.server, request.caller, asks=request.ask is not None)
         waits = request.task is None or request.task.waits
         try:
             limits = self.limits.own(server.limits).own(server.tools.get(request.tool, {}))
@@ -437,12 +437,12 @@ class SessionPool:
         """
         agent_id = request.agent_id
         tool = request.tool
-        refusal = self.circuits.refusal(agent_id)
+        refusal = self.circuits.refusal(request.circuit)
         if refusal:
             return failed_outcome(agent_id, tool, "refused", refusal.reason), None
         try:
-            key = (request.run_id, agent_id, request.user)
-            session = await self._ready(key, request.server, asks=request.ask is not None)
+            key = (request.run_id, agent_id, request.caller.key)
+            session = await self._ready(key, request.server, request.caller, asks=request.ask is not None)
             refusal = request.permit()
             if refusal:
                 return failed_outcome(agent_id, tool, "refused", refusal.reason), None

@@ -118,7 +118,8 @@ def _names_and_words(need: _Need, catalog: Catalog) -> tuple[list[str], str]:
 def _add(named: NamedTools, tools: Mapping[str, BoundTool], requests: ToolRequests) -> tuple[list[str], list[str]]:
     """Adds named tools; returns the ids of those that were added, and lines about all of them."""
     held = {tool.id: name for name, tool in tools.items()}
-    refused = requests.refused(named.ids)
+    beside = _always_beside(named.ids, requests.catalog, held)
+    refused = requests.refused([*named.ids, *beside])
     new: list[str] = []
     lines: list[str] = []
     for one in named.ids:
@@ -128,11 +129,20 @@ def _add(named: NamedTools, tools: Mapping[str, BoundTool], requests: ToolReques
             lines.append(f"{one} cannot be called now: {refused[one]}")
         elif one in requests.catalog.tools:
             new.append(one)
+    if new:
+        new += [one for one in beside if one not in refused]
     added = requests.bind(new[: requests.most], list(tools))
     left = new[requests.most :]
     if left:
         lines.append(f"Not added, because a call adds at most {requests.most}: {', '.join(left)}")
     return [tool.id for tool in added.values()], [*_added_lines(added, requests.catalog), *lines]
+
+
+def _always_beside(ids: Sequence[str], catalog: Catalog, held: Collection[str]) -> list[str]:
+    """Returns the tools that come with every tool of the agents of these tools, as far as they are not held."""
+    agents = dict.fromkeys(catalog.tools[one].agent for one in ids if one in catalog.tools)
+    beside = [tool.id for agent in agents for tool in catalog.by_id[agent].tools if tool.always]
+    return [one for one in beside if one not in held and one not in ids]
 
 
 def _search_text(words: str, named: NamedTools) -> str:

@@ -137,6 +137,7 @@ class Tool(Record):
         annotations: MCP's hints (``readOnlyHint`` ...): claims of the author, not facts.
         core: Whether many tools depend on it (Graph RAG-Tool Fusion, section 3.1).
         capabilities: Ids of its capabilities in a taxonomy, declared by its author or a reviewer.
+        always: Whether it comes with every other tool of its agent, as the user has said.
     """
 
     agent: Name
@@ -149,6 +150,7 @@ class Tool(Record):
     core: bool = False
     depends_on: tuple[Dependency, ...] = ()
     capabilities: tuple[Name, ...] = ()
+    always: bool = False
 
     @property
     def id(self) -> str:

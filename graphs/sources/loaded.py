@@ -86,7 +86,8 @@ class Loaded(_Details):
         """Returns the SHA-256 of what a person approves: the accepted definition, and how the server is reached."""
         connection = self.connections.get(tool.agent)
         reached = server_identity(connection) if isinstance(connection, ServerConfig) else ""
-        return digest([self.digest(tool) or tool.model_dump(mode="json"), reached])
+        # Whether it always comes is the user's choice, and nothing that a call does.
+        return digest([self.digest(tool) or tool.model_dump(mode="json", exclude={"always"}), reached])
 
     def trusts(self, agent_id: str) -> bool:
         """Returns whether the claims of an agent about its tools are trusted, by its entry or by the policy."""

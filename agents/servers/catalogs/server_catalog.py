@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from callsheet.agents.servers.catalogs.listings import LastListings, Listing, re
 from callsheet.graphs.catalog.formats.manifests import Difference, Problem, agent_from_listing, name_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Provenance
+from callsheet.graphs.errors import near_names
 from callsheet.graphs.sources.loaded import Loaded, SourceCatalog, join_parts
 from callsheet.graphs.sources.loading import load
 from callsheet.graphs.trust.changes import problems_of
@@ -194,6 +195,9 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
     """Makes the agent of a server from what is admitted of its listing, with its problems and its connection."""
     about = {**said.about, "description": server.description} if server.description else said.about
     agent, malformed = agent_from_listing(agent_id, said.entries, **about)
+    agent = _with_always(agent, server.callsheet.always)
+    # An entry of an API names tools of all its agents, which are one for each tag.
+    unknown = () if server.openapi else unknown_always(agent_id, server, listing.tools)
     if server.tag:
         agent = agent.model_copy(update={"system": agent_id.removesuffix(f"-{server.tag}")})
     # They are not pinned, as they come and go; but nothing is read from a server whose command is not accepted.
@@ -209,9 +213,28 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
     return SourceCatalog(
         agents=(agent,),
         connections={agent.id: reached},
-        problems=(*malformed, *left_out, *missing, *problems_of(said.changes)),
+        problems=(*malformed, *unknown, *left_out, *missing, *problems_of(said.changes)),
         digests={agent.id: {tool.name: sent[tool.name] for tool in (*resources.tools, *agent.tools)}},
         changes=said.changes,
         places={agent.id: said.place} if said.place else {},
         resources={agent.id: resources} if resources.tools else {},
     )
+
+
+def _with_always(agent: Agent, names: Collection[str]) -> Agent:
+    """Marks the tools of an agent that come with every other tool of it."""
+    if not names:
+        return agent
+    tools = tuple(tool.model_copy(update={"always": tool.name in names}) for tool in agent.tools)
+    return agent.model_copy(update={"tools": tools})
+
+
+def unknown_always(agent_id: str, server: ServerConfig, entries: Iterable[object]) -> tuple[Problem, ...]:
+    """Returns a problem for each name in ``always`` of a server that is none of its tools, or is switched off."""
+    known = {name_of(entry) for entry in entries if server.offers(name_of(entry))}
+    problems = []
+    for name in server.callsheet.always:
+        if name not in known:
+            no_tool = f"which is none of its tools{near_names(name, known)}: correct the name"
+            problems.append(Problem(agent_id, "malformed", f"'always' of its entry names {name!r}, {no_tool}"))
+    return tuple(problems)

@@ -136,6 +136,7 @@ def _tool(visible: VisibleCatalog, tool: Tool) -> Json:
     hints = ", ".join(f"{name}: {value}" for name, value in tool.annotations.items())
     facts = {
         "Core tool": "many tools depend on it" if tool.core else "",
+        "Always": "comes with every other tool of its agent" if tool.always else "",
         "Hints of its author": page_text(hints),
         "Calls": _calls(visible, tool.id),
         "Accepted": f"SHA-256 {digest}" if digest else _NOT_PINNED,
