@@ -99,11 +99,13 @@ DATA ?= ../shared/benchmarks
 bench: .venv/.demo .venv/.dev
 	@python -m benchmarks --data '$(DATA)' && python -m benchmarks --tables
 
-# Other programs, in an environment of their own: never a dependency of this one.
+# Other programs, in an environment of their own: never a dependency of this one. toolhunch needs Python 3.12.
 RIVALS := .callsheet/rivals
+RIVALS_PYTHON ?= >=3.12
+RIVALS_PACKAGES := graph-tool-call==0.47.0 callbus[stem]==0.3.1 toolhunch==0.3.0 dehydrator==0.3.1 fastmcp==4.2.3 langchain==1.5.2
 bench-rivals: .venv/.run
-	@test -x '$(RIVALS)/bin/python' || $(BIN)/uv venv --quiet --python $(BIN)/python '$(RIVALS)'
-	@$(BIN)/uv pip install --quiet --python '$(RIVALS)/bin/python' 'graph-tool-call==0.47.0' 'callbus[stem]==0.3.1' numpy
+	@test -x '$(RIVALS)/bin/python' || $(BIN)/uv venv --quiet --python '$(RIVALS_PYTHON)' '$(RIVALS)'
+	@$(BIN)/uv pip install --quiet --python '$(RIVALS)/bin/python' $(foreach one,$(RIVALS_PACKAGES),'$(one)') numpy
 	@python -m benchmarks --data '$(DATA)' --rivals-python '$(RIVALS)/bin/python' && python -m benchmarks --tables
 
 audit: .venv/bin/uv
