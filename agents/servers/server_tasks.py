@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from callsheet.agents.calls.call_context import Ask, Limits, Progress
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.tool_result import Fault, Outcome
 from callsheet.agents.servers.server_questions import MOST_QUESTIONS
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.text.hidden import shown
@@ -66,6 +66,11 @@ class TaskState:
     def has_ended(self) -> bool:
         """Returns whether the state is final."""
         return self.status in ("completed", "failed", "cancelled")
+
+    @property
+    def outcome(self) -> Outcome:
+        """Returns the outcome of a call that goes on at its server."""
+        return Outcome(text=f"The server works on it as a task: {self.told}.", task=self.id)
 
     @property
     def told(self) -> str:

@@ -390,13 +390,15 @@ class SessionPool:
                         wait = None
                         if task is None:
                             outcome = await self._outcome(request, ready.session.hidden, limits, result)
+                        else:
+                            outcome = task.outcome
                 else:
                     outcome, wait = ready
             if wait is None or is_last:
                 break
-        if task is not None:
+        if task is not None and request.task is None:
             # Without a turn: how much a server does at once, it decides itself.
-            outcome = _going_on(task) if request.task else await self._followed(request, task)
+            outcome = await self._followed(request, task)
         return self._counted(request, outcome, began)
 
     async def _picked_up(self, request: CallRequest, task: TaskCall) -> Outcome:
@@ -469,11 +471,6 @@ class SessionPool:
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
             outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
         return replace(outcome, error=hidden(outcome.error))
-
-
-def _going_on(task: TaskState) -> Outcome:
-    """Returns the outcome of a call whose caller keeps the task by itself."""
-    return Outcome(text=f"The server works on it as a task: {task.told}.", task=task.id)
 
 
 def _name_late(tasks: Mapping[str, asyncio.Task[Listing]]) -> None:
