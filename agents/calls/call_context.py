@@ -100,6 +100,8 @@ Permit = Callable[[], Refusal | None]
 """A function called right before a call is sent: returns the reason why it must not be sent, or None."""
 
 
+ReadsAnswer = Callable[..., Any]
+"""A function that makes the outcome of a request to read: agent, name, raw answer, limits, and where media are kept."""
 PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default=None)
 """The callback that receives the progress of all calls in this context."""
 ASK: ContextVar[Ask | None] = ContextVar("callsheet_ask", default=None)
@@ -170,7 +172,7 @@ class CallRequest:
     args: Mapping[str, Any]
     repeatable: bool
     permit: Permit
-    reads: bool = False
+    reads: ReadsAnswer | None = None
     progress: Progress | None = field(default_factory=progress_of_caller)
     ask: Ask | None = field(default_factory=ask_of_caller)
     caller: Caller = field(default_factory=CALLER.get, repr=False)

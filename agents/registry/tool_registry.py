@@ -21,7 +21,7 @@ from callsheet.agents.safety.arguments import Fit, FitTo, fit_of_call
 from callsheet.agents.safety.paths import outside
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets, Secrets, without_secrets
 from callsheet.agents.servers import in_process
-from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listing, read_request
+from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listing, read_outcome, read_request
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.servers.session_pool import SessionPool
@@ -338,7 +338,7 @@ class ToolRegistry:
             with within(CHECKED, None):
                 if isinstance(connection, ServerConfig):
                     how: Any = {"repeatable": known.repeatable, "harmless": known.harm == "none"}
-                    how |= {"permit": permit, "reads": self._reads}
+                    how |= {"permit": permit, "reads": read_outcome if self._reads else None}
                     with within(CALLER, caller):
                         outcome = await self.pool.call(run_id, tool.agent, connection, tool.name, opened, **how)
                 else:

@@ -20,10 +20,10 @@ from functools import partial
 from typing import Any
 from weakref import WeakSet
 
-from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, TaskCall
+from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ReadsAnswer, TaskCall
 from callsheet.agents.calls.credentials import Caller, Credentials
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed_outcome, outcome_of
-from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_outcome, read_request
+from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_request
 from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.faults import cleaned_request, failed_call
 from callsheet.agents.servers.server_tasks import TaskFollower, TaskState, started_task
@@ -108,7 +108,7 @@ class SessionPool:
         repeatable: bool = False,
         harmless: bool = False,
         permit: Permit = lambda: None,
-        reads: bool = False,
+        reads: ReadsAnswer | None = None,
     ) -> Coroutine[Any, Any, Outcome]:
         """Calls a tool in the run's session with its server, which is started or replaced as necessary.
 
@@ -463,10 +463,10 @@ class SessionPool:
         agent_id = request.agent_id
         tool = request.tool
         keep = self.results.of(request.run_id, agent_id, tool)
-        read: Callable[..., Outcome] = read_outcome if request.reads else outcome_of
+        read = request.reads or outcome_of
         try:
             # In a thread: media and long texts are written to files.
-            outcome = await asyncio.to_thread(read, agent_id, tool, result, limits, keep)
+            outcome: Outcome = await asyncio.to_thread(read, agent_id, tool, result, limits, keep)
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
             outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
