@@ -46,7 +46,8 @@ class Limits(BaseSettings):
         failures: Consecutive failures after which a server is not called for a while.
         pause: Seconds for which a server is not called after these failures.
         fresh: Maximum seconds for which the last tools of a server are used to load a catalog, one day by default, and
-            less if the server says so; with 0, the server is asked every time. It is also asked when a session with it opens, before any call.
+            less if the server says so; with 0, the server is asked every time. It is also asked when a session with it
+            opens, before any call.
 
     Raises:
         SettingsError: A value is not a number, or is out of range; the message names it.
