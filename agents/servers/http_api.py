@@ -32,7 +32,8 @@ from callsheet.agents.servers.catalogs.fetching import (
     fetch_specification,
     followed,
 )
-from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing, own_limits
+from callsheet.agents.servers.catalogs.last_listings import LastListings
+from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, Listing, own_limits
 from callsheet.agents.servers.catalogs.server_catalog import read_listings, unknown_always
 from callsheet.agents.servers.server_questions import Heard
 from callsheet.agents.servers.session import Session

@@ -67,7 +67,7 @@ async def _answered(state: AskInput, supervisor: Supervisor) -> AskOutput:
     """Runs the supervisor in a thread of its own, which is not kept; pending questions are refused."""
     request = HumanMessage(input_text(state, "question"))
     given = context(AskSettings) or AskSettings()
-    settings = Settings(**{**given.model_dump(exclude_unset=True), "attended": False})
+    settings = Settings(**given.model_dump(exclude_unset=True))
     app = supervisor.copy({"checkpointer": InMemorySaver(), "store": store()})
     ours = get_config().get("configurable", {})
     user = {key: value for key, value in ours.items() if key.startswith(_AUTH)}
