@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -129,8 +130,17 @@ def _answers(group: Sequence[Any]) -> dict[str, Any]:
             answer = _reply(asked)
         case _:
             click.echo(f"\nA tool asks:\n{shown_value(first.value)}", err=True)
-            answer = _text("Your answer (empty to be asked later)") or None
+            answer = _own_answer(_text("Your answer, as text or as a JSON object (empty to be asked later)"))
     return {} if answer is None else {first.id: answer}
+
+
+def _own_answer(text: str) -> Any:
+    """Returns the answer to a question in a form of its own: an object if it is JSON; None for an empty text."""
+    with suppress(json.JSONDecodeError):
+        value = json.loads(text)
+        if isinstance(value, dict):
+            return value
+    return text or None
 
 
 def _decisions(group: Sequence[Any]) -> dict[str, Any]:
