@@ -18,7 +18,7 @@ from callsheet.graphs.errors import TrustError
 from callsheet.graphs.sources.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
 from callsheet.graphs.text.hidden import escaped_line
-from callsheet.graphs.trust.consent import Agreements, belief_digest, believable, doing
+from callsheet.graphs.trust.consent import CONNECTS, Agreements, belief_digest, believable, doing
 
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded
@@ -296,10 +296,13 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
 def ask_consent(sources: Sequence[str], *, yes: bool) -> bool:
     """Asks at the terminal for consent to what these catalogs would start or read, and stores it.
 
-    Returns whether there is consent to something new.
+    If nobody can be asked, loading fails later and says what to do.
 
-    Raises a ``TrustError`` if the person does not consent. If nobody can be asked, loading fails later and says what to
-    do.
+    Returns:
+        Whether there is consent to something new.
+
+    Raises:
+        TrustError: The person does not consent to something without which the catalog cannot be read.
     """
     if yes or yes_from_environment() or not has_terminal():
         return False
@@ -312,6 +315,8 @@ def ask_consent(sources: Sequence[str], *, yes: bool) -> bool:
         return False
     click.echo(f"The catalog wants to {doing(new)}:\n" + "\n".join(f"  {start}" for start in new), err=True)
     if not click.confirm("Allow this now and in future?", err=True):
+        if all(start.does == CONNECTS for start in new):
+            return False  # the other servers are used
         raise TrustError("there is no consent, so nothing was started or read")
     agreements.add(new)
     return True
