@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from callsheet.agents.calls.call_context import Ask, Limits, Progress
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.tool_result import Fault, Outcome
 from callsheet.agents.servers.server_questions import MOST_QUESTIONS
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.text.hidden import shown
@@ -57,6 +57,21 @@ class TaskState:
         said = shown(message, most=_LONGEST_MESSAGE) if isinstance(message, str) else ""
         return cls(task_id, str(status), said, _interval(raw.get("pollIntervalMs")), raw)
 
+    @classmethod
+    def known(cls, task_id: str) -> TaskState:
+        """Returns the state of a task of which only the id is known."""
+        return cls(task_id, "working", "", _SHORTEST_INTERVAL, {})
+
+    @property
+    def has_ended(self) -> bool:
+        """Returns whether the state is final."""
+        return self.status in ("completed", "failed", "cancelled")
+
+    @property
+    def outcome(self) -> Outcome:
+        """Returns the outcome of a call that goes on at its server."""
+        return Outcome(text=f"The server works on it as a task: {self.told}.", task=self.id)
+
     @property
     def told(self) -> str:
         """Returns the state as text for a person: the status, and what the server says about it."""
@@ -84,13 +99,21 @@ class TaskFollower:
         limits: Those of the tool; ``longest_call`` limits the whole time, but for that in which a person thinks.
         progress: Receives each new state.
         ask: Asks the person behind the call; without it, each question of the task is answered with ``cancel``.
+        waits: Whether to wait for the end; otherwise the state is read once.
+
+    Attributes:
+        hidden: Removes the server's secrets from a text.
     """
 
-    def __init__(self, ready: Ready, limits: Limits, progress: Progress | None, ask: Ask | None) -> None:
+    def __init__(
+        self, ready: Ready, limits: Limits, progress: Progress | None, ask: Ask | None, *, waits: bool = True
+    ) -> None:
         self._ready = ready
         self._limits = limits
         self._progress = progress
         self._ask = ask or _answer_of_nobody
+        self._waits = waits
+        self.hidden: Callable[[str], str] = str
         self._end = _now() + limits.longest_call
         self._heard = _now()
         self._told = ""
@@ -110,7 +133,7 @@ class TaskFollower:
                 return await self._in_session(task)
             except _PollError as error:
                 # A server that has ended may be starting again.
-                is_over = _now() - self._heard > self._limits.start
+                is_over = not self._waits or _now() - self._heard > self._limits.start
                 if is_over or error.fault.kind not in _PASSING:
                     raise _unknown(f"its task cannot be followed: {error.fault}", error.fault) from error
             await asyncio.sleep(_INTERVAL)
@@ -121,6 +144,7 @@ class TaskFollower:
             session = await self._ready()
         except Fault as fault:
             raise _PollError(fault) from fault
+        self.hidden = session.hidden
         try:
             # An idle session would be closed between two requests that are far apart.
             async with session.used():
@@ -149,6 +173,8 @@ class TaskFollower:
             except Fault as fault:
                 raise _PollError(fault) from fault
             self._heard = _now()
+            if not self._waits and not task.has_ended:
+                raise Fault("timeout", f"its task has not ended; its last state was {task.told}; {_DOUBT}")
 
     async def _pause(self, task: TaskState) -> None:
         """Waits until the server wants to be asked again."""

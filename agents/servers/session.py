@@ -17,7 +17,14 @@ from callsheet.agents.calls.call_context import Ask, Limits, Progress
 from callsheet.agents.calls.credentials import Caller
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import hide_in_logs, named_in, of_server
-from callsheet.agents.servers.catalogs.listings import Listing, clean_entries, listed_resources, listed_tools
+from callsheet.agents.servers.catalogs.listings import (
+    CacheHints,
+    Listing,
+    clean_entries,
+    listed_resources,
+    listed_skills,
+    listed_tools,
+)
 from callsheet.agents.servers.faults import CLOSED, START, Faults
 from callsheet.agents.servers.server_questions import CallClock, Heard, ServerQuestions
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -171,7 +178,8 @@ class Session:
         client = await asyncio.shield(self._client)
         about = client.server_info
         offered = client.session.server_capabilities
-        tools, odd = await listed_tools(self.ask, offered, self.limits)
+        hints = CacheHints()
+        tools, odd = await listed_tools(hints.heard_by(self.ask), offered, self.limits)
 
         async def ask(method: str, params: Mapping[str, object], seconds: float) -> dict[str, Any]:
             """Returns an error does not end the session; whoever calls sets the timeout."""
@@ -179,7 +187,8 @@ class Session:
             return answer
 
         async with self.used():
-            resources, missing = await listed_resources(ask, offered, self.limits)
+            resources, missing = await listed_resources(hints.heard_by(ask), offered, self.limits)
+            skills, no_skills = await listed_skills(hints.heard_by(ask), offered, self.limits)
         said = self._redaction.text
         later = self._listed
         self._listed = True
@@ -187,10 +196,13 @@ class Session:
             later=later,
             tools=tuple(await asyncio.to_thread(clean_entries, tools)),
             resources=tuple(await asyncio.to_thread(clean_entries, resources)),
-            missing=said("; ".join(filter(None, (odd, missing)))),
+            skills=tuple(await asyncio.to_thread(clean_entries, skills)),
+            missing=said("; ".join(filter(None, (odd, missing, no_skills)))),
             name=said((about.title or about.name) if about else ""),
             description=said(getattr(about, "description", None) or ""),
             instructions=said(client.session.instructions or ""),
+            fresh=hints.seconds,
+            public=hints.public,
         )
 
     @property
@@ -297,12 +309,13 @@ class Session:
         """Sends one request; whatever this raises becomes a ``Fault``."""
         from mcp import types
 
-        from callsheet.agents.servers.transport.client import RAW, TaskRequest
+        from callsheet.agents.servers.transport.client import RAW, SkillsRequest, TaskRequest
 
         form = {"method": method, "params": dict(params)}
+        kinds = {kind.PREFIX: kind for kind in (TaskRequest, SkillsRequest)}
+        kind = kinds.get(f"{method.partition('/')[0]}/")
         read = types.client_request_adapter.validate_python
-        is_about_task = method.startswith(TaskRequest.PREFIX)
-        request: Any = TaskRequest.model_validate(form) if is_about_task else read(form, by_name=False)
+        request: Any = kind.model_validate(form) if kind else read(form, by_name=False)
         result = await client.session.send_request(request, types.Result, progress_callback=progress)
         raw = (result.meta or {}).get(RAW)
         if not isinstance(raw, dict):

@@ -20,10 +20,10 @@ from functools import partial
 from typing import Any
 from weakref import WeakSet
 
-from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ask_of_caller, progress_of_caller
+from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ReadsAnswer, TaskCall
 from callsheet.agents.calls.credentials import Caller, Credentials
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed_outcome, outcome_of
-from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_outcome, read_request
+from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_request
 from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.faults import cleaned_request, failed_call
 from callsheet.agents.servers.server_tasks import TaskFollower, TaskState, started_task
@@ -108,7 +108,7 @@ class SessionPool:
         repeatable: bool = False,
         harmless: bool = False,
         permit: Permit = lambda: None,
-        reads: bool = False,
+        reads: ReadsAnswer | None = None,
     ) -> Coroutine[Any, Any, Outcome]:
         """Calls a tool in the run's session with its server, which is started or replaced as necessary.
 
@@ -119,11 +119,19 @@ class SessionPool:
         Raises:
             CancelledError: The caller was cancelled; the session is closed then.
         """
-        waiting = progress_of_caller(), ask_of_caller()
-        request = CallRequest(
-            run_id, agent_id, server, tool, args, repeatable, permit, reads, *waiting, harmless=harmless
-        )
+        request = CallRequest(run_id, agent_id, server, tool, args, repeatable, permit, reads, harmless=harmless)
         return LOOP.awaited(self._call(request))
+
+    def follow(
+        self, run_id: str, agent_id: str, server: ServerConfig, tool: str, task: TaskCall
+    ) -> Coroutine[Any, Any, Outcome]:
+        """Waits for the end of a task as which a server works on an earlier call, and returns the outcome of the call.
+
+        Raises:
+            CancelledError: The caller was cancelled; the server has been asked to cancel the task.
+        """
+        request = CallRequest(run_id, agent_id, server, tool, {}, repeatable=True, permit=lambda: None, task=task)
+        return LOOP.awaited(self._picked_up(request, task))
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[None]:
@@ -359,20 +367,14 @@ class SessionPool:
         cleaned = cleaned_request(request)
         if isinstance(cleaned, Outcome):
             return cleaned
-        answer = await self._answer(cleaned)
-        outcome = answer if isinstance(answer, Outcome) else await self._followed(cleaned, *answer)
-        self.circuits.told(request.circuit, outcome)
-        return replace(outcome, seconds=time.monotonic() - began)
-
-    async def _answer(self, request: CallRequest) -> Outcome | tuple[Limits, TaskState]:
-        """Sends a call and returns its outcome; or the task as which the server works on it, with the tool's limits."""
-        turns = self._turns_of(request)
+        request = cleaned
+        task: TaskState | None = None
         wait: float | None = None
         for is_last in (False, True):
             if wait is not None:
                 # Without a turn, which other calls may use meanwhile.
                 await asyncio.sleep(wait)
-            async with turns, self._turns:
+            async with self._turns_of(request), self._turns:
                 ready = await self._ready_call(request)
                 if isinstance(ready, _ReadyCall):
                     limits = ready.limits
@@ -385,23 +387,42 @@ class SessionPool:
                     except (Fault, CallsheetError) as error:
                         outcome, wait = failed_call(request, error, sent=True)
                     else:
-                        return (limits, task) if task else await self._outcome(request, ready.session, limits, result)
+                        wait = None
+                        if task is None:
+                            outcome = await self._outcome(request, ready.session.hidden, limits, result)
+                        else:
+                            outcome = task.outcome
                 else:
                     outcome, wait = ready
             if wait is None or is_last:
                 break
-        return outcome
+        if task is not None and request.task is None:
+            # Without a turn: how much a server does at once, it decides itself.
+            outcome = await self._followed(request, task)
+        return self._counted(request, outcome, began)
 
-    async def _followed(self, request: CallRequest, limits: Limits, task: TaskState) -> Outcome:
+    async def _picked_up(self, request: CallRequest, task: TaskCall) -> Outcome:
+        began = time.monotonic()
+        return self._counted(request, await self._followed(request, TaskState.known(task.id)), began)
+
+    def _counted(self, request: CallRequest, outcome: Outcome, began: float) -> Outcome:
+        """Returns the outcome of a call with its duration, after it was counted for its server."""
+        self.circuits.told(request.circuit, outcome)
+        return replace(outcome, seconds=time.monotonic() - began)
+
+    async def _followed(self, request: CallRequest, task: TaskState) -> Outcome:
         """Returns the outcome of a call on which its server works as a task, when the task has ended."""
         key = (request.run_id, request.agent_id, request.caller.key)
+        server = request.server.callsheet
         ready = partial(self._ready, key, request.server, request.caller, asks=request.ask is not None)
-        follower = TaskFollower(ready, limits, request.progress, request.ask)
+        waits = request.task is None or request.task.waits
         try:
+            limits = self.limits.own(server.limits).own(server.tools.get(request.tool, {}))
+            follower = TaskFollower(ready, limits, request.progress, request.ask, waits=waits)
             result = await follower.result(task)
         except (Fault, CallsheetError) as error:
             return failed_call(request, error, sent=True)[0]
-        return await self._outcome(request, await ready(), limits, result)
+        return await self._outcome(request, follower.hidden, limits, result)
 
     def _turns_of(self, request: CallRequest) -> asyncio.Semaphore:
         """Returns the semaphore for the concurrent calls of a server."""
@@ -436,20 +457,20 @@ class SessionPool:
         return _ReadyCall(session, "tools/call", {"name": tool, "arguments": request.args}, limits)
 
     async def _outcome(
-        self, request: CallRequest, session: Session, limits: Limits, result: Mapping[str, object]
+        self, request: CallRequest, hidden: Callable[[str], str], limits: Limits, result: Mapping[str, object]
     ) -> Outcome:
         """Reads the raw answer to a call."""
         agent_id = request.agent_id
         tool = request.tool
         keep = self.results.of(request.run_id, agent_id, tool)
-        read: Callable[..., Outcome] = read_outcome if request.reads else outcome_of
+        read = request.reads or outcome_of
         try:
             # In a thread: media and long texts are written to files.
-            outcome = await asyncio.to_thread(read, agent_id, tool, result, limits, keep)
+            outcome: Outcome = await asyncio.to_thread(read, agent_id, tool, result, limits, keep)
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
             outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
-        return replace(outcome, error=session.hidden(outcome.error))
+        return replace(outcome, error=hidden(outcome.error))
 
 
 def _name_late(tasks: Mapping[str, asyncio.Task[Listing]]) -> None:

@@ -58,7 +58,7 @@ class ToolRequests:
         find: Returns the roster lines of the agents that fit some words, with the names of their tools.
         list_tools: Returns the names of the tools of an agent.
         bind: Makes tools from ids, given the names in use; returns them by the names that the model sees.
-        skills: Returns the texts of skills, by name, from their ids.
+        skills: Returns the texts of skills, by name, from their ids; it may ask servers, and blocks meanwhile.
         refused: Returns those of these tools that cannot be called now, with the reasons.
         told: Returns what a model must know about new tools, as text; it may read files.
         added: Called with what was asked for, and the ids of the tools that were added.
@@ -96,7 +96,7 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
         lines.append(told)
     lines += _unknown_lines(named)
     lines += [requests.list_tools(agent) for agent in named.agents]
-    lines += _skill_lines(named, requests)
+    lines += await asyncio.to_thread(_skill_lines, named, requests)
     search = _search_text(words, named)
     if search:
         lines.append(await requests.find(search))
@@ -172,11 +172,14 @@ def _unknown_lines(named: NamedTools) -> Iterator[str]:
         yield f"There is no tool {name!r}{hint}"
 
 
-def _skill_lines(named: NamedTools, requests: ToolRequests) -> Iterator[str]:
+def _skill_lines(named: NamedTools, requests: ToolRequests) -> list[str]:
+    """Returns the texts of the named skills; a server may have to be asked for them."""
+    lines: list[str] = []
     skills = [requests.catalog.skills_by_id[one] for one in named.ids if one in requests.catalog.skills_by_id]
     texts = requests.skills([skill.id for skill in skills]) if skills else {}
     for skill in skills:
-        if skill.name in texts:
-            yield f"The skill {skill.name!r}:\n{texts[skill.name]}"
+        if skill.label in texts:
+            lines.append(f"The skill {skill.label!r}:\n{texts[skill.label]}")
         else:
-            yield f"The skill {skill.name!r} cannot be read here"
+            lines.append(f"The skill {skill.label!r} cannot be read here")
+    return lines

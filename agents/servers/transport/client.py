@@ -33,6 +33,7 @@ from mcp.types import (
 )
 
 from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.servers.catalogs.listings import SKILLS_EXTENSION
 from callsheet.agents.servers.transport.allowance import Allowance, allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.agents.servers.transport.stdio import ChildProcess
@@ -60,6 +61,12 @@ class TaskRequest(Request[dict[str, object], str]):
     name_param = "taskId"
 
 
+class SkillsRequest(Request[dict[str, object], str]):
+    """A request about the skills of a server: ``skills/list``."""
+
+    PREFIX: ClassVar[str] = "skills/"
+
+
 _MOST_UNANSWERED = 4
 _COURTESY = 0.5
 _PROGRESS = "notifications/progress"
@@ -79,6 +86,7 @@ _MENDED: Mapping[str, dict[str, Any]] = {
     "prompts/list": {**_PAGE, "prompts": []},
     "resources/read": {**_PAGE, "contents": []},
     "prompts/get": {"resultType": "complete", "messages": []},
+    "skills/list": {**_PAGE, "skills": []},
     "tasks/get": {"resultType": "complete"},
     "tasks/update": {"resultType": "complete"},
     "tasks/cancel": {"resultType": "complete"},
@@ -131,7 +139,7 @@ async def connect_server(
             client_info=Implementation(name="callsheet", version="0.1.0"),
             elicitation_callback=elicited,
             message_handler=listen,
-            extensions=[advertise(TASKS)],
+            extensions=[advertise(TASKS), advertise(SKILLS_EXTENSION)],
         )
         client = await stack.enter_async_context(made)
         async with anyio.create_task_group() as group:
