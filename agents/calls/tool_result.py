@@ -66,7 +66,7 @@ class ServerQuestion(TypedDict):
     """
 
     message: str
-    form: dict[str, Any]
+    form: dict[str, object]
     opens: str
 
 

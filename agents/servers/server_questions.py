@@ -213,7 +213,7 @@ class ServerQuestions:
             raise Fault("protocol", f"its form has more than {_LONGEST_FORM:,} characters")
         return ServerQuestion(message=shown(message), form=shown_form(form), opens="")
 
-    async def _asked(self, ask: Ask, question: ServerQuestion) -> dict[str, Any]:
+    async def _asked(self, ask: Ask, question: ServerQuestion) -> dict[str, object]:
         try:
             async with asyncio.timeout(_SECONDS):
                 given = await ask(question["message"], question["form"])
@@ -222,7 +222,7 @@ class ServerQuestions:
         return server_answer(question, given.get("content")) if given.get("action") == "accept" else given
 
 
-def server_answer(question: ServerQuestion, values: object) -> dict[str, Any]:
+def server_answer(question: ServerQuestion, values: object) -> dict[str, object]:
     """Returns the answer to a question of a server, as an ``ElicitResult``, from the values that a person gave."""
     if not question["opens"]:
         return {"action": "accept", "content": values}
@@ -244,5 +244,5 @@ def _page(message: str, address: object) -> ServerQuestion:
     if not host:
         raise Fault("protocol", "it wants a page to be opened, and its address is not one with http:// or https://")
     field = {"type": "boolean", "title": "Opened", "description": "true when you have opened the page, false if not."}
-    form = {"type": "object", "properties": {OPENED: field}, "required": [OPENED]}
+    form: dict[str, object] = {"type": "object", "properties": {OPENED: field}, "required": [OPENED]}
     return ServerQuestion(message=f"{message} (open this page on {host}: {url} )", form=form, opens=url)

@@ -102,9 +102,9 @@ class Session:
         seconds: float,
         progress: Progress | None = None,
         ask: Ask | None = None,
+        asks: Asks = "",
         *,
         longest: float = 0.0,
-        asks: Asks = "",
     ) -> dict[str, Any]:
         """Sends a request and returns the server's raw answer, or raises a ``Fault``.
 
