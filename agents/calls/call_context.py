@@ -45,8 +45,9 @@ class Limits(BaseSettings):
         warm: Maximum number of servers that keep running after a run, for the next run of the same user; 0: none.
         failures: Consecutive failures after which a server is not called for a while.
         pause: Seconds for which a server is not called after these failures.
-        fresh: Seconds for which the last tools of a server are used to load a catalog, one day by default; with 0, the
-            server is asked every time. It is also asked when a session with it opens, before any call.
+        fresh: Maximum seconds for which the last tools of a server are used to load a catalog, one day by default, and
+            less if the server says so; with 0, the server is asked every time. It is also asked when a session with it
+            opens, before any call.
 
     Raises:
         SettingsError: A value is not a number, or is out of range; the message names it.

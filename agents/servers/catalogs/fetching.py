@@ -57,6 +57,20 @@ async def fetch_specification(address: str, headers: Mapping[str, str], limits: 
     return await _fetched(address, headers, limits, LARGEST)
 
 
+async def fetch_document(address: str, limits: Limits) -> bytes | None:
+    """Returns a small document at an address; None if there is none.
+
+    Raises:
+        UnreachableError: It cannot be fetched in time.
+    """
+    response = await _answer(address, _ACCEPT, limits, LARGEST_CARD)
+    if response.status_code == 404:
+        return None
+    if response.status_code != 200:
+        raise UnreachableError(f"{response.url}: answers with status {response.status_code}")
+    return response.content
+
+
 async def fetch_catalog(address: str, limits: Limits) -> bytes:
     """Returns the document of a catalog at an address: a specification, a card, or an AI Catalog with its cards.
 
@@ -95,21 +109,25 @@ async def _card_at(address: str, catalog: str, limits: Limits) -> bytes | str:
 
 
 async def _fetched(address: str, headers: Mapping[str, str], limits: Limits, most: int) -> bytes:
+    response = await _answer(address, headers, limits, most)
+    if response.status_code != 200:
+        raise UnreachableError(f"{response.url}: answers with status {response.status_code}, not a specification")
+    return response.content
+
+
+async def _answer(address: str, headers: Mapping[str, str], limits: Limits, most: int) -> httpx2.Response:
     timeout = httpx2.Timeout(limits.list, connect=limits.start)
     try:
         async with (
             asyncio.timeout(limits.start),
             BoundedHttpClient("openapi", most, headers=headers, timeout=timeout) as client,
         ):
-            response = await followed(client, client.build_request("GET", address))
+            return await followed(client, client.build_request("GET", address))
     except TimeoutError as error:
         raise UnreachableError(f"{address}: not fetched in time: raise its limit 'start'") from error
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError, Fault) as error:
         what = error if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
         raise UnreachableError(f"{address}: cannot be fetched: {what}") from error
-    if response.status_code != 200:
-        raise UnreachableError(f"{response.url}: answers with status {response.status_code}, not a specification")
-    return response.content
 
 
 async def followed(client: httpx2.AsyncClient, request: httpx2.Request, *, calls: bool = False) -> httpx2.Response:

@@ -160,7 +160,7 @@ def test_what_needs_the_user_is_for_the_own_file_and_what_misleads_is_refused(ho
     match what:
         case "header":
             remote["headers"] = [{"name": "X-Key", "isRequired": True, "isSecret": True}]
-            add = "write it into your own mcp.json"
+            add = f"to add it to your own mcp.json, run `callsheet add {host.origin}`"
             expected = f"values that are not sent to whoever writes a card (X-Key): {add}"
         case "environment":
             remote["headers"] = [{"name": "X-Key", "value": "${HOME}"}]
