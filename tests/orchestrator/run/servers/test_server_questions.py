@@ -18,7 +18,7 @@ from callsheet.graphs import load
 from scripted_model import ScriptedModel, calls, ended
 
 pytestmark = pytest.mark.server
-GATEWAY = Path(__file__).parents[1] / "server" / "gateway"
+GATEWAY = Path(__file__).parents[2] / "server" / "gateway"
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 ORDER: Any = {"messages": [HumanMessage("Order a shirt")]}
 
