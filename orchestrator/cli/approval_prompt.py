@@ -196,12 +196,14 @@ def _values(asked: Mapping[str, Any]) -> Any:
     click.echo(err=True)
     _tell(asked, "description", "problem")
     values: dict[str, Any] = {}
+    needed = asked["schema"].get("required", ())
     for name in asked["args"]:
         said, value = _asked_value(name, asked["schema"])
-        if not said:
+        if said:
+            values[name] = value
+        elif name in needed:
             return decision_on("reject", asked)
-        values[name] = value
-    return decision_on("edit", asked, args=values)
+    return decision_on("edit", asked, args=values) if values else decision_on("reject", asked)
 
 
 def _reply(asked: Mapping[str, Any]) -> Any:
@@ -285,7 +287,8 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
 
     spec = schema["properties"].get(name, {})
     hidden = isinstance(spec, Mapping) and is_secret(name, spec)
-    while said := _text(f"{shown_text(name)} (empty leaves the step as it is)", hidden=hidden):
+    empty = "leaves the step as it is" if name in schema.get("required", ()) else "leaves it out"
+    while said := _text(f"{shown_text(name)} (empty {empty})", hidden=hidden):
         try:
             return said, typed_value(schema, name, said)
         except AnswerError as error:
