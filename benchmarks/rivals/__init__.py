@@ -53,8 +53,8 @@ class RivalError(RuntimeError):
 
 
 def worth_comparing(bench: Benchmark) -> bool:
-    """Not where a second benchmark asks the same queries: the rivals know no declared order, and take long."""
-    return not bench.name.endswith(("-single", "-published", "-chinese"))
+    """Where retrieval is measured; not where a second benchmark asks the same queries, because the rivals take long."""
+    return bool(bench.levels) and not bench.name.endswith(("-single", "-published", "-chinese"))
 
 
 def beside_rivals(bench: Benchmark, world: World, python: Path, say: Callable[[str], None]) -> dict[str, object]:

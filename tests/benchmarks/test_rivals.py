@@ -67,6 +67,12 @@ def test_slow_rivals_are_asked_a_part_and_all_else_every_query(world: World, mon
     assert rows["graph-tool-call, with embedding"] == ["1", "1.000 (n = 1)"]
 
 
+def test_rivals_are_not_run_where_nothing_is_measured_or_the_same_queries_are_asked_again(catalog: Catalog) -> None:
+    compared = {"metatool": {"tool": (5, 10)}, "toollinkos-published": {"tool": (10,)}, "restbench": {}}
+    benches = [Benchmark(name, "", catalog, (), levels) for name, levels in compared.items()]  # type: ignore[arg-type]
+    assert [bench.name for bench in filter(rivals.worth_comparing, benches)] == ["metatool"]
+
+
 def test_a_rival_that_fails_is_named_and_left_out(
     catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
