@@ -16,26 +16,24 @@ from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.questions import MOST_WRONG
+from callsheet.agents.approval.questions import MOST_WRONG, OFFERED, Kind
 from callsheet.agents.approval.supervision import Supervision
-from callsheet.agents.calls.question_text import shown_text
+from callsheet.agents.calls.question_text import shown_text, shown_value
 from callsheet.agents.calls.review import (
     AnswerError,
     Decision,
-    DecisionType,
     read_decision,
     review_answers,
     review_request,
 )
 from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.graphs.errors import CallsheetError
-from callsheet.graphs.trust.changes import diff_of
 from callsheet.graphs.trust.pins import Change
 from callsheet.graphs.trust.policy import User
 
+_KIND: Kind = "new_tool"
 ACCEPT = "accept_tool"
 """The name of the action that a person decides on."""
-_DECISIONS: tuple[DecisionType, ...] = ("approve", "reject")
 _WHY = "its server has added it in this run. Nobody has accepted its definition yet."
 _REFUSED = "a person has not accepted it"
 _OTHER = "its definition has changed since this was asked: look at it again"
@@ -100,20 +98,20 @@ async def _ask(state: _State) -> dict[str, Any]:
 
 def _decision(case: _Case, change: Change, problem: str) -> Decision:
     """Asks a person about a definition and returns the decision; raises an ``AnswerError`` if it is invalid."""
+    arguments = {"tool": change.id, "definition": dict(change.after or {})}
     about: dict[str, Any] = {
         "step_id": case.supervision.step_id,
         "agent": change.agent,
+        "tool": change.id,
         "why": _WHY,
         "hash": change.sha256,
+        "shown": shown_value(arguments),
         "problem": problem or None,
-        # No approval of several calls at once covers a definition.
-        "confirm": True,
     }
-    told = shown_text(f"{change.id}: {_WHY} Accept it?\n{diff_of(change)}")
-    arguments = {"tool": change.id, "definition": dict(change.after or {})}
-    question = review_request("tool_approval", ACCEPT, arguments, told, _DECISIONS, **about)
+    told = shown_text(f"{change.id}: {_WHY} Accept it? It is not called by that.")
+    question = review_request(_KIND, ACCEPT, arguments, told, OFFERED[_KIND], **about)
     decision = read_decision(
-        interrupt(question, response_schema=review_answers(ACCEPT, _DECISIONS)), ACCEPT, _DECISIONS
+        interrupt(question, response_schema=review_answers(ACCEPT, OFFERED[_KIND])), ACCEPT, OFFERED[_KIND]
     )
     if decision.hash not in (None, change.sha256):
         raise AnswerError(_OTHER)

@@ -22,7 +22,8 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
     """Returns a question that waits for a person; without its content if it is about a tool that the user may not see.
 
     ``interrupt`` is the id by which it is answered, with the decisions on all its calls in the order of their places;
-    ``kind`` is ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of another agent;
+    ``kind`` is ``tool_approval``, ``new_tool``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of
+    another agent;
     ``why`` is the reason, ``problem`` what was wrong with the last answer, ``unchecked`` why the arguments could not be
     validated, ``shown`` is the text of the arguments that is approved, ``args`` all of them as JSON, ``fields`` are the
     missing values, ``name`` and ``decisions`` are those of LangChain's
@@ -30,14 +31,16 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
     """
     plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
     tool = str(plain.get("tool") or "")
-    hidden = bool(tool) and not visible.may_see(tool)
+    # A tool that a server has added in the run is in no catalog yet.
+    late = plain.get("type") == "new_tool" and tool in visible.registry.late(visible.user)
+    hidden = bool(tool) and not visible.may_see(tool) and not late
     text = WITHHELD if hidden else page_text(str(_question(plain) or plain.get("description") or plain))
     return {
         "id": f"{interrupt}-{place}" if place else interrupt,
         "interrupt": interrupt,
         "kind": str(plain.get("type") or ""),
         "step": shown_line(str(plain.get("step_id") or "")),
-        "tool": visible.link(tool) if tool and not hidden else None,
+        "tool": visible.link(tool) if tool and not hidden and not late else None,
         "text": text,
         **_content({} if hidden else plain),
     }

@@ -194,8 +194,9 @@ async def test_a_person_accepts_a_late_tool_in_the_run(config: Path) -> None:
     assert asked["action_requests"][0]["name"] == "accept_tool"
     assert asked["action_requests"][0]["args"]["definition"]["description"] == "Builds it."
     assert "Builds it." in asked["action_requests"][0]["description"]
+    assert (asked["type"], asked["tool"]) == ("new_tool", "ide/build")
     assert asked["review_configs"][0]["allowed_decisions"] == ["approve", "reject"]
-    assert asked["confirm"]
+    assert '"description": "Builds it."' in asked["shown"]
     call = await run.answer(question, "approve")
     assert run.said("need_tool").startswith("You can now call:\nide_build")
     assert call.value["tool"] == "ide/build"  # it is accepted, and its call needs the usual approval
