@@ -184,7 +184,7 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
     return None
 
 
-def _acceptance(asked: Mapping[str, Any]) -> Any:
+def _acceptance(asked: Mapping[str, object]) -> dict[str, object] | None:
     """Returns whether a tool that a server has added in the run is accepted; None for later."""
     _show(asked, "wants to use")
     match _choice(_ONE, asked):

@@ -32,15 +32,15 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
     plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
     tool = str(plain.get("tool") or "")
     # A tool that a server has added in the run is in no catalog yet.
-    late = plain.get("type") == "new_tool" and tool in visible.registry.late(visible.user)
-    hidden = bool(tool) and not visible.may_see(tool) and not late
+    late = tool in visible.registry.late(visible.user)
+    hidden = bool(tool) and not (late or visible.may_see(tool))
     text = WITHHELD if hidden else page_text(str(_question(plain) or plain.get("description") or plain))
     return {
         "id": f"{interrupt}-{place}" if place else interrupt,
         "interrupt": interrupt,
         "kind": str(plain.get("type") or ""),
         "step": shown_line(str(plain.get("step_id") or "")),
-        "tool": visible.link(tool) if tool and not hidden and not late else None,
+        "tool": visible.link(tool) if tool and not hidden else None,
         "text": text,
         **_content({} if hidden else plain),
     }
