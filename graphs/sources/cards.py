@@ -20,11 +20,10 @@ from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, yes_from_environment
 from callsheet.graphs.text.addresses import of_this_machine, web_address
 from callsheet.graphs.text.regex import linear
-from callsheet.graphs.trust.consent import Agreements, Start
+from callsheet.graphs.trust.consent import CONNECTS, Agreements, Start
 
 NO_CONSENT = "consent"
 """The kind of the problem with a server to which nothing was sent because nobody has consented."""
-_CONNECTS = "connect to these servers"
 _REFERENCE = linear(r"\$\{\w+\}")
 
 
@@ -133,7 +132,7 @@ def _start_of(agent: str, server: ServerConfig, address: str) -> Start | None:
     """
     url = server.url or ""
     check_reach(url, address)
-    return None if web_address(url) == web_address(address) else Start(agent, url, "", (), (), _CONNECTS)
+    return None if web_address(url) == web_address(address) else Start(agent, url, "", (), (), CONNECTS)
 
 
 def check_reach(url: str, source: str) -> None:

@@ -81,10 +81,24 @@ async def fetch_catalog(address: str, limits: Limits) -> bytes:
     for place in well_known:
         # Whatever is wrong with the host, the address itself says it.
         with suppress(UnreachableError):
-            content = await _fetched(place, _ACCEPT, limits, LARGEST_CARD)
-            if is_card_document(content, place):
-                return await _with_cards(content, place, limits)
-    return await _with_cards(await _fetched(last, _ACCEPT, limits, LARGEST), last, limits)
+            content = await _card_document(place, limits)
+            if content is not None:
+                return content
+    response = await _answer(last, _ACCEPT, limits, LARGEST)
+    if response.status_code != 200 and last == address and "?" not in last:
+        # The address may be that of an MCP server itself, which has its card beside it.
+        content = await _card_document(f"{last.rstrip('/')}/server-card", limits)
+        if content is not None:
+            return content
+    return await _with_cards(_content(response), last, limits)
+
+
+async def _card_document(address: str, limits: Limits) -> bytes | None:
+    """Returns a card, or an AI Catalog with its cards; None if there is none at the address."""
+    content = await fetch_document(address, limits)
+    if content is None or not is_card_document(content, address):
+        return None
+    return await _with_cards(content, address, limits)
 
 
 async def _with_cards(content: bytes, where: str, limits: Limits) -> bytes:
@@ -109,7 +123,10 @@ async def _card_at(address: str, catalog: str, limits: Limits) -> bytes | str:
 
 
 async def _fetched(address: str, headers: Mapping[str, str], limits: Limits, most: int) -> bytes:
-    response = await _answer(address, headers, limits, most)
+    return _content(await _answer(address, headers, limits, most))
+
+
+def _content(response: httpx2.Response) -> bytes:
     if response.status_code != 200:
         raise UnreachableError(f"{response.url}: answers with status {response.status_code}, not a specification")
     return response.content

@@ -213,8 +213,8 @@ SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", 
 class Problem:
     """A problem with a part of a source: it was left out, it was not read, or its tools cannot be called.
 
-    ``agent`` is the agent or the file. The kinds are ``start``, ``timeout``, ``malformed``, ``NOT_CALLABLE`` and
-    ``UNREAD``.
+    ``agent`` is the agent or the file. The kinds are ``start``, ``timeout``, ``malformed``, ``consent``,
+    ``NOT_CALLABLE`` and ``UNREAD``.
     """
 
     agent: str

@@ -53,10 +53,14 @@ async def test_the_servers_of_a_domain_are_found_and_called(host: Domain) -> Non
     assert list(servers_in(host.origin)) == [host.origin, "weather"]
 
 
-@pytest.mark.parametrize("place", [OLD_CARD, "/mcp/server-card", "/servers/weather.json"])
-def test_one_card_is_a_catalog_wherever_it_is(host: Domain, place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "address"),
+    [(OLD_CARD, ""), ("/mcp/server-card", "/mcp/server-card"), ("/mcp/server-card", "/mcp"), ("/weather", "/weather")],
+    ids=["domain", "card", "server", "elsewhere"],
+)
+def test_one_card_is_a_catalog_wherever_it_is(host: Domain, place: str, address: str) -> None:
     host.pages[place] = host.card()
-    loaded = agreed(host.origin if place == OLD_CARD else f"{host.origin}{place}")
+    loaded = agreed(f"{host.origin}{address}")
     assert list(loaded.catalog.tools) == ["weather/forecast"]
     assert CARD_TYPE in host.accepted[place]
 

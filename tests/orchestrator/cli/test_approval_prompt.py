@@ -202,3 +202,22 @@ def test_each_tool_that_a_server_adds_is_a_question_of_its_own(
     assert not list(left)
     told = capsys.readouterr().err
     assert "Step 1 wants to use ide/build\nthe definition\n" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "answers"),
+    [
+        ("XL", {"i1": "XL"}),
+        ("5", {"i1": "5"}),
+        ('{"responses": {"size": {"action": "accept"}}}', {"i1": {"responses": {"size": {"action": "accept"}}}}),
+        ("{", {"i1": "{"}),
+        ("", {}),
+    ],
+)
+def test_a_question_in_a_form_of_its_own_is_answered_with_a_text_or_a_json_object(
+    say: Say, capsys: pytest.CaptureFixture[str], line: str, answers: Any
+) -> None:
+    say(line)
+    asked = {"type": "mcp_elicitation", "requests": [{"key": "size", "message": "Which size?"}]}
+    assert ask_person([SimpleNamespace(id="i1", value=asked)]) == answers
+    assert "Which size?" in capsys.readouterr().err
