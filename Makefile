@@ -17,10 +17,10 @@ QUESTION := $(value Q)
 endif
 export QUESTION
 
-# The other line of LangChain that Callsheet takes, for the tests that touch it.
-NEXT_VERSION := 1.5.2
-NEXT := .venv/langchain-$(NEXT_VERSION)
-NEXT_TESTS := tests/orchestrator/apps/test_middleware.py tests/orchestrator/apps/test_worker.py tests/orchestrator/run/test_approval.py
+# The oldest LangChain that Callsheet takes, for the tests that touch it; everything else runs with the newest.
+OLDEST_VERSION := 1.4.7
+OLDEST := .venv/langchain-$(OLDEST_VERSION)
+OLDEST_TESTS := tests/orchestrator/apps/test_middleware.py tests/orchestrator/apps/test_worker.py tests/orchestrator/run/test_approval.py
 
 # LangGraph's JavaScript SDK, on which chat pages rest: a test drives the server by it. Node.js comes with pyright.
 export JS_SDK := $(CURDIR)/.venv/js-sdk-1.15.0
@@ -60,16 +60,16 @@ else
 	@callsheet ask $(DEMO) --yes --pins '$(PINS)' --allow files/write_file -- "$$QUESTION" || [ $$? -eq 1 ]
 endif
 
-test: .venv/.demo .venv/.dev $(NEXT) $(JS_SDK)
+test: .venv/.demo .venv/.dev $(OLDEST) $(JS_SDK)
 	@echo '== pyright, and beside it ruff, import-linter, deptry, mypy and the docs'
 	@# Collected once, so that the processes of pytest find all tests compiled.
 	@PYTHONDONTWRITEBYTECODE= pytest --collect-only -qq >/dev/null & \
 	pyright & pyright=$$!; \
 	ruff check && ruff format --check && lint-imports && deptry . && mypy && zensical build --strict; checks=$$?; \
 	wait $$pyright && exit $$checks
-	@echo '== pytest, with langchain 1.5'
-	@export PYTHONPATH='$(CURDIR)/$(NEXT)'; python -c 'import langchain; assert langchain.__version__ == "$(NEXT_VERSION)"' && \
-	pytest -q --numprocesses 2 $(NEXT_TESTS)
+	@echo '== pytest, with langchain $(OLDEST_VERSION)'
+	@export PYTHONPATH='$(CURDIR)/$(OLDEST)'; python -c 'import langchain; assert langchain.__version__ == "$(OLDEST_VERSION)"' && \
+	pytest -q --numprocesses 2 $(OLDEST_TESTS)
 	@echo '== pytest';       PYTHONDONTWRITEBYTECODE= pytest --numprocesses 3 --dist worksteal
 
 test-long: .venv/.demo .venv/.dev
@@ -99,11 +99,13 @@ DATA ?= ../shared/benchmarks
 bench: .venv/.demo .venv/.dev
 	@python -m benchmarks --data '$(DATA)' && python -m benchmarks --tables
 
-# Other programs, in an environment of their own: never a dependency of this one.
+# Other programs, in an environment of their own: never a dependency of this one. toolhunch needs Python 3.12.
 RIVALS := .callsheet/rivals
+RIVALS_PYTHON ?= >=3.12
+RIVALS_PACKAGES := graph-tool-call==0.47.0 callbus[stem]==0.3.1 toolhunch==0.3.0 dehydrator==0.3.1 fastmcp==4.2.3 langchain==1.5.2
 bench-rivals: .venv/.run
-	@test -x '$(RIVALS)/bin/python' || $(BIN)/uv venv --quiet --python $(BIN)/python '$(RIVALS)'
-	@$(BIN)/uv pip install --quiet --python '$(RIVALS)/bin/python' 'graph-tool-call==0.47.0' 'callbus[stem]==0.3.1' numpy
+	@test -x '$(RIVALS)/bin/python' || $(BIN)/uv venv --quiet --python '$(RIVALS_PYTHON)' '$(RIVALS)'
+	@$(BIN)/uv pip install --quiet --python '$(RIVALS)/bin/python' $(foreach one,$(RIVALS_PACKAGES),'$(one)') numpy
 	@python -m benchmarks --data '$(DATA)' --rivals-python '$(RIVALS)/bin/python' && python -m benchmarks --tables
 
 audit: .venv/bin/uv
@@ -151,9 +153,9 @@ clean:
 	@python -m examples.demo.warm && rm -f '$(PINS)'
 	@touch $@
 
-# All else is as pinned: deepagents, which the checks need, does not take this line yet.
-$(NEXT): .venv/.dev
-	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --target $@ langchain==$(NEXT_VERSION)
+# Only LangChain itself differs: all else is as pinned.
+$(OLDEST): .venv/.dev
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --target $@ langchain==$(OLDEST_VERSION)
 	@touch $@
 
 $(JS_SDK): .venv/.dev

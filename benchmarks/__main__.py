@@ -13,6 +13,7 @@ from benchmarks import fleet, latency, models, report
 from benchmarks.measurements import (
     ablations,
     arag,
+    arag_model,
     attack,
     dependencies,
     extractive,
@@ -133,6 +134,7 @@ SPECIAL: Mapping[str, Callable[[Any, Say], Body]] = {
     "arag-musique": lambda options, say: arag.measure(_data(options, "musique"), "musique"),
     "arag-medical": lambda options, say: arag.measure(_data(options, "graphrag-bench"), "graphrag-bench"),
     "arag-extractive": lambda options, say: extractive.measure(_data(options, "hotpotqa")),
+    "arag-model": lambda options, say: arag_model.measure(_data(options, "hotpotqa"), _given(options.model, _MODEL)),
     "latency": lambda options, say: latency.measure(options.data, say, scale=options.scale),
     "index-size": lambda options, say: latency.measure_index_size(_given(options.scale, _SCALE) and options.data, say),
     "model-arms": lambda options, say: models.measure(_data(options, models.SET), _given(options.model, _MODEL)),

@@ -7,7 +7,7 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -28,6 +28,7 @@ HEADLINE = (
     ("mcp-atlas-steps", "tool", "recall@10", "MCP-Atlas: the tools for a step, of 307"),
     ("toollinkos-shuffled", "tool", "map@10", "ToolLinkOS: tools and what they need, of 573"),
     ("metatool", "tool", "recall@10", "MetaTool: the tool for what people ask, of 199"),
+    ("sealtools", "tool", "recall@10", "Seal-Tools: the tools for a request, of 4,076"),
 )
 ELSEWHERE: Mapping[str, str] = {
     "fleet-tasks": "../how-to/servers.md#measured-over-27-real-servers",
@@ -37,10 +38,22 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("capabilities", "discovery"), "../concepts/capabilities.md#results"),
     **dict.fromkeys(("livemcpbench-direct-single", "livemcpbench-steps-single", "livemcpbench-steps-chinese"), ""),
     **dict.fromkeys(("arag-medical", "inferred-retrieval"), ""),
-    **dict.fromkeys(("rivals-livemcpbench-direct", "rivals-metatool", "rivals-sealtools", "rivals-toolsandbox"), ""),
-    **dict.fromkeys(("rivals-toollinkos-shuffled", "toollinkos-published", "index-size", "encoder"), ""),
+    **dict.fromkeys(("toollinkos-published", "index-size", "encoder"), ""),
 }
 """Where another page of the docs explains a result with a table of its own; empty: only the file has it."""
+RIVALS = "rivals-"
+"""The beginning of the names of results with other programs: one table has the chief figures of all."""
+BESIDE_RIVALS = (
+    ("livemcpbench-steps", "agent", "recall@5", "LiveMCPBench, servers for a step"),
+    ("livemcpbench-steps", "tool", "recall@10", "LiveMCPBench, tools for a step"),
+    ("livemcpbench-direct", "tool", "recall@10", "LiveMCPBench, whole questions"),
+    ("mcp-atlas-steps", "tool", "recall@10", "MCP-Atlas, steps"),
+    ("mcp-atlas-requests", "tool", "recall@10", "MCP-Atlas, requests"),
+    ("metatool", "tool", "recall@10", "MetaTool"),
+    ("sealtools", "tool", "recall@10", "Seal-Tools"),
+    ("toollinkos-shuffled", "tool", "map@10", "ToolLinkOS"),
+    ("toolsandbox", "tool", "map@10", "ToolSandbox"),
+)
 _ONLY_IN_FILES = "again, ms|against the first|cached|seconds|failures|recall, tuning half|recall, other half".split("|")
 _INTERVAL = re.compile(r" \[[^\]]*\]")
 _NUMBERS = re.compile(r" (?=\d|k=)")  # Where the numbers begin in the title of a method: weights, or k.
@@ -94,8 +107,33 @@ def read_all(folder: Path = FOLDER) -> dict[str, dict[str, Any]]:
 def page(results: Mapping[str, Mapping[str, Any]]) -> str:
     """The headline and one table for each results file, or a link to it, as Markdown; the files hold all figures."""
     links = {name: f"### {name}\n\n[The table]({link}).\n" for name, link in ELSEWHERE.items() if link}
-    shown = [links.get(name) or compact(name, of) for name, of in results.items() if ELSEWHERE.get(name, name)]
-    return "\n".join([headline(results), *shown])
+    own = {name: of for name, of in results.items() if ELSEWHERE.get(name, name) and not name.startswith(RIVALS)}
+    shown = [links.get(name) or compact(name, of) for name, of in own.items()]
+    return "\n".join([headline(results), beside_rivals(results), *shown])
+
+
+def beside_rivals(results: Mapping[str, Mapping[str, Any]]) -> str:
+    """Callsheet and all other programs on all sets, as Markdown: a row for each, with its version."""
+    columns = [one for one in BESIDE_RIVALS if one[0] in results and RIVALS + one[0] in results]
+    versions: dict[str, str] = {}
+    for name in results:
+        versions |= results[name].get("rivals", {})
+    rows = [["queries", ""], [OURS, ""], *([title, version] for title, version in versions.items())]
+    for name, level, metric, _ in columns:
+        ours = results[name]["levels"][level]
+        theirs = _of_rivals(results, name, level)
+        rows[0].append(str(ours["n"]))
+        rows[1].append(short(ours["methods"][OURS]["metrics"][metric]["mean"]))
+        for row, title in zip(rows[2:], versions, strict=True):
+            row.append(_asked(theirs[title], metric, ours["n"]) if title in theirs else "")
+    headings = [f"{title}, {heading(metric)}" for *_, metric, title in columns]
+    return f"### rivals\n\n{grid(['', 'version', *headings], rows)}"
+
+
+def _asked(method: Mapping[str, Any], metric: str, queries: int) -> str:
+    """The mean of a metric, with the number of queries if it is not this one."""
+    mean = short(method["metrics"][metric]["mean"])
+    return mean if method["n"] == queries else f"{mean} (n = {method['n']})"
 
 
 def compact(name: str, result: Mapping[str, Any]) -> str:
@@ -103,14 +141,14 @@ def compact(name: str, result: Mapping[str, Any]) -> str:
     about = f"### {name}\n\n{result['about']}.\n\n"
     if levels := result.get("levels"):
         counts = ", ".join(f"{level}s of {of['n']} queries in {of['groups']} groups" for level, of in levels.items())
-        return f"{about}{counts.capitalize()}.\n\n{_methods(levels, result.get('rivals', ()))}"
+        return f"{about}{counts.capitalize()}.\n\n{_methods(levels)}"
     shown = [place for place, column in enumerate(result["columns"]) if column not in _ONLY_IN_FILES]
     rows = [[_INTERVAL.sub("", str(row[place])) for place in shown] for row in result["rows"]]
     return about + grid([result["columns"][place] for place in shown], rows)
 
 
-def _methods(levels: Mapping[str, Mapping[str, Any]], rivals: Collection[str]) -> str:
-    """The table of the methods of all levels, or of ours and its rivals; a cell is empty without a figure."""
+def _methods(levels: Mapping[str, Mapping[str, Any]]) -> str:
+    """The table of the methods of all levels; a cell is empty without a figure."""
     wanted = [(level, metric) for level, of in levels.items() for metric in _metrics(level, of["cutoffs"])]
     chosen = {level: _best_variants(of["methods"], _metrics(level, of["cutoffs"])[-1]) for level, of in levels.items()}
     titles = dict.fromkeys(title for methods in chosen.values() for title in methods)
@@ -119,11 +157,7 @@ def _methods(levels: Mapping[str, Mapping[str, Any]], rivals: Collection[str]) -
         method = chosen[level].get(title)
         return short(method["metrics"][metric]["mean"]) if method else ""
 
-    rows = [
-        [title, *(figure(*column, title) for column in wanted)]
-        for title in titles
-        if not rivals or title in rivals or title == OURS
-    ]
+    rows = [[title, *(figure(*column, title) for column in wanted)] for title in titles]
     return grid(["", *(f"{level}s, {heading(metric)}" for level, metric in wanted)], rows)
 
 
@@ -176,11 +210,15 @@ def headline(results: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _of_rivals(results: Mapping[str, Mapping[str, Any]], name: str, level: str) -> dict[str, Mapping[str, Any]]:
     """Returns the figures of other programs on the queries of a set; empty if none was run there."""
-    rivals = results.get(f"rivals-{name}")
+    rivals = results.get(RIVALS + name)
     if rivals is None or level not in rivals["levels"]:
         return {}
     measured = rivals["levels"][level]
-    return {title: {**measured["methods"][title], "n": measured["n"]} for title in rivals["rivals"]}
+    return {
+        title: {**method, "n": method.get("n", measured["n"])}
+        for title, method in measured["methods"].items()
+        if title in rivals["rivals"]
+    }
 
 
 def put_between(path: Path, markers: tuple[str, str], text: str) -> None:

@@ -76,7 +76,8 @@ def graph_of(agents: Iterable[Agent], skills: Iterable[Skill] = ()) -> Knowledge
     tools = []
     # Tools may depend on tools of later agents, so all nodes are added before the dependencies.
     for agent in agents:
-        graph.add_node(agent.id, kind="agent")
+        always = tuple(tool.id for tool in agent.tools if tool.always)
+        graph.add_node(agent.id, kind="agent", always=always)
         for tool in agent.tools:
             graph.add_node(tool.id, kind="tool", core=tool.core)
             graph.add_edge(tool.id, agent.id, kind=Relation.OWNED_BY)
@@ -141,26 +142,41 @@ def used_by(graph: KnowledgeGraph, tool: str) -> list[str]:
     return [skill for skill, _, data in graph.in_edges(tool, data=True) if data["kind"] is Relation.USES]
 
 
-def _depth_first(start: str, edges: Callable[[str], Iterable[Dependency]]) -> dict[str, tuple[str, ...]]:
-    """Returns the tools that dependencies lead to, with their paths, depth first; the order of the edges counts."""
+def _depth_first(start: str, following: Callable[[str], Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Returns the tools that one leads to, with their paths, depth first; the order of those that follow counts."""
     paths: dict[str, tuple[str, ...]] = {start: (start,)}
     # A stack of iterators instead of recursion: a chain of dependencies may be longer than Python's stack.
-    stack = [(start, iter(edges(start)))]
+    stack = [(start, iter(following(start)))]
     while stack:
         tool, siblings = stack[-1]
-        edge = next(siblings, None)
-        if edge is None:
+        other = next(siblings, None)
+        if other is None:
             stack.pop()
-        elif edge.tool not in paths:
-            paths[edge.tool] = (*paths[tool], edge.tool)
-            stack.append((edge.tool, iter(edges(edge.tool))))
+        elif other not in paths:
+            paths[other] = (*paths[tool], other)
+            stack.append((other, iter(following(other))))
     del paths[start]
     return paths
 
 
 def required_paths(graph: KnowledgeGraph, start: str) -> dict[str, tuple[str, ...]]:
-    """Returns the tools that one tool requires, directly or through others, with their paths, depth first."""
-    return _depth_first(start, lambda tool: (edge for edge in needs(graph, tool) if edge.required))
+    """Returns the tools that one tool requires, directly or through others, with their paths, depth first.
+
+    Tools that come with every tool of their agent (``Tool.always``) are required too.
+    """
+
+    def following(tool: str) -> Iterator[str]:
+        yield from (edge.tool for edge in needs(graph, tool) if edge.required)
+        yield from always_beside(graph, tool)
+
+    return _depth_first(start, following)
+
+
+def always_beside(graph: KnowledgeGraph, tool: str) -> Iterator[str]:
+    """Yields the tools of the same agent that come with every tool of it, as far as the graph shows them."""
+    for other in graph.nodes[owner(graph, tool)].get("always", ()):
+        if other != tool and other in graph:
+            yield other
 
 
 def walk(
@@ -178,11 +194,11 @@ def walk(
         proposed: Whether to follow proposed and observed dependencies too.
     """
 
-    def siblings(tool: str) -> list[Dependency]:
+    def siblings(tool: str) -> list[str]:
         edges = [edge for edge in needs(graph, tool) if proposed or edge.holds]
         if direct_first:
             edges.sort(key=lambda edge: not edge.kind.direct)
-        return edges
+        return [edge.tool for edge in edges]
 
     required = required_paths(graph, start)
     paths = _depth_first(start, siblings)

@@ -2,6 +2,7 @@ from .apps.arag_graph import ReaderPrompts as ReaderPrompts, create_arag as crea
 from .apps.ask_graph import create_ask_app as create_ask_app
 from .apps.tool_middleware import CallsheetTools as CallsheetTools
 from .run.settings import (
+    AskSettings as AskSettings,
     ReaderSettings as ReaderSettings,
     RetrieverSettings as RetrieverSettings,
     Settings as Settings,

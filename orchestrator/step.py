@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,6 +38,7 @@ from callsheet.agents.approval.questions import (
 )
 from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.token_usage import usage_of
+from callsheet.agents.registry.skills import read_skill_blocking
 from callsheet.agents.servers.in_process import TOOL_MODEL, ToolModel
 from callsheet.agents.work.argument_sources import argument_sources
 from callsheet.agents.work.context import surroundings
@@ -64,6 +65,8 @@ _UNFIT = (
     "cannot, and say what is missing. The nearest agents:"
 )
 _NOT_GIVEN = "The plan also names these tools, which you do not have; need_tool adds what you name:"
+_SERVED = "[Written by the server of agent {!r}, not by the user.]\n"
+"""The beginning of the text of a skill that a server serves."""
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 
@@ -142,10 +145,11 @@ class StepNodes:
     async def work(self, state: StepState, worker: Worker) -> dict[str, Any]:
         """Lets a worker do its steps with the selected tools; an error becomes a result, not an exception."""
         steps = _steps(state)
+        picked = _picked(state)
         try:
             questions = self._configuration(state).settings.questions
             with asked_in_turn(questions), self.registry.pool.held(state["run_id"]):
-                whole = await self._worked(steps, state, worker)
+                whole = await self._worked(steps, picked, state, worker)
         except GraphBubbleUp:
             raise
         except Exception as error:  # noqa: BLE001 an error of one worker must not stop the others
@@ -156,11 +160,12 @@ class StepNodes:
         asking = self.question(whole, state, self._configuration(state).settings.approval)
         if asking:
             return {"asking": asking}
-        return _finished(whole, state)
+        return _finished(whole, picked, state)
 
-    async def _worked(self, steps: Sequence[Step], state: StepState, worker: Worker) -> StepResult:
+    async def _worked(
+        self, steps: Sequence[Step], picked: Sequence[StepSelection], state: StepState, worker: Worker
+    ) -> StepResult:
         """Returns the result of the worker for all of its steps."""
-        picked = [StepSelection.from_dict(state["picked"].get(step.id)) for step in steps]
         for one in picked:
             if one.error:
                 return step_result(steps[0], status="failed", error=one.error)
@@ -262,7 +267,7 @@ class StepNodes:
             request=state["run_request"],
             steps=tuple(steps),
             conversation=state.get("conversation", ""),
-            skills=skill_texts(catalog, list(skills), most=configuration.settings.skill_tokens),
+            skills=self._skill_texts(catalog, list(skills), state),
             inputs=tuple(StepResult(**result) for result in state["inputs"]),
             before=StepResult(**before) if before else None,
             place=state.get("place", ""),
@@ -287,12 +292,17 @@ class StepNodes:
             write({"event": "added", "step_id": step.id, "what": asked, "tools": list(ids)})
 
         def skills(ids: Sequence[str]) -> Mapping[str, str]:
-            return skill_texts(catalog, ids, most=settings.skill_tokens)
+            return self._skill_texts(catalog, ids, state)
 
         ledger = call_ledger(self.registry.loaded)
         answers: dict[str, Any] = {"bind": bind, "added": added, "skills": skills}
         answers["told"] = partial(open_calls_told, ledger)
         return tool_requests(visible, self.registry, user, roster_tokens=seen, **answers)
+
+    def _skill_texts(self, catalog: Catalog, ids: Sequence[str], state: StepState) -> dict[str, str]:
+        """Returns the texts of skills; blocks while servers send theirs."""
+        read = partial(read_skill_blocking, self.registry, run_id=state["run_id"], user=caller())
+        return skill_texts(catalog, ids, read, most=self._configuration(state).settings.skill_tokens)
 
     def question(self, result: StepResult, state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:
         """Returns the question to a person for missing values; empty if nobody can be asked.
@@ -320,7 +330,7 @@ class StepNodes:
         with asked_in_turn(self._configuration(state).settings.questions):
             values = ask_values(input_question(result.id, tool, schema, result.error, asking["problem"]))
         if values is None:
-            return {"asking": {}, **_finished(result, state)}
+            return {"asking": {}, **_finished(result, _picked(state), state)}
         secrets = self.registry.secrets.of(state["run_id"])
         masked = secrets.masked(schema, values)
         refusal = refusal_of_values(schema, values)
@@ -328,7 +338,7 @@ class StepNodes:
         if refusal and wrong < MOST_WRONG:
             return {"asking": {**asking, "problem": secrets.hidden(refusal.reason), "wrong": wrong}}
         if refusal:
-            return {"asking": {}, **_finished(result, state)}
+            return {"asking": {}, **_finished(result, _picked(state), state)}
         before = state.get("given", {})
         return {"asking": {}, "before": asking["result"], "given": {**before, tool: {**before.get(tool, {}), **masked}}}
 
@@ -349,13 +359,21 @@ def _steps(state: StepState) -> list[Step]:
     return [Step(**step) for step in state["steps"]]
 
 
-def _finished(whole: StepResult, state: StepState) -> dict[str, Any]:
+def _picked(state: StepState) -> list[StepSelection]:
+    """Returns what was selected for each step of a worker."""
+    return [StepSelection.from_dict(state["picked"].get(step["id"])) for step in state["steps"]]
+
+
+def _finished(whole: StepResult, picked: Sequence[StepSelection], state: StepState) -> dict[str, Any]:
     """Streams the results of a worker's steps, and returns them to the supervisor."""
-    picked = {name: StepSelection.from_dict(value) for name, value in state["picked"].items()}
-    given = {name: one.tool_ids for name, one in picked.items()}
-    selected = {name: one.agent_ids for name, one in picked.items()}
+    steps = _steps(state)
+    given: dict[str, Sequence[str]] = {}
+    selected: dict[str, Sequence[str]] = {}
+    for step, one in zip(steps, picked, strict=True):
+        given[step.id] = one.tool_ids
+        selected[step.id] = one.agent_ids
     plain: dict[str, Any] = {}
-    for result in step_results(whole, _steps(state), given, selected):
+    for result in step_results(whole, steps, given, selected):
         count_result(result)
         plain[result.id] = result.model_dump(mode="json")
         get_stream_writer()({"event": "step", "step_id": result.id, "result": plain[result.id]})
@@ -392,18 +410,34 @@ def _lacking(picked: Sequence[StepSelection]) -> str:
     return "\n".join([_NOT_GIVEN, *(f"- {name}: {why}" for name, why in lacking.items())])
 
 
-def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> dict[str, str]:
-    """Returns the texts of skills by name, without hidden characters."""
+def skill_texts(catalog: Catalog, ids: Sequence[str], read: Callable[[str], str], *, most: int) -> dict[str, str]:
+    """Returns the texts of skills by the names that a model sees, without hidden characters.
+
+    A text of a server says so. If it cannot be read, the reason stands in its place.
+
+    Args:
+        catalog: What the user may see; other skills are left out.
+        ids: The skills.
+        read: Returns the instructions of the skill with an id, or raises a ``CallsheetError``.
+        most: Maximum tokens of all texts together.
+    """
     texts: dict[str, str] = {}
     for skill in (catalog.skills_by_id[skill_id] for skill_id in ids if skill_id in catalog.skills_by_id):
-        whole = shown(skill.text, most=None)
+        if most <= 0:
+            break
+        try:
+            whole = shown(read(skill.id), most=None)
+        except CallsheetError as error:
+            texts[skill.label] = f"[it cannot be read, so do not follow it: {shown(str(error))}]"
+            continue
         text, spent = first_tokens(whole, most)
         most -= spent
         if whole and not text:
             continue
         if len(text) < len(whole):
             text = f"{text}\n[cut: {len(text):,} of {len(whole):,} characters are shown]".lstrip()
-        texts[skill.name] = text
+        origin = _SERVED.format(skill.agent) if skill.agent else ""
+        texts[skill.label] = f"{origin}{text}"
     return texts
 
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, NotRequired, cast
+from typing import Any, NamedTuple, NotRequired, cast
 
 from langchain.agents.middleware import ToolCallRequest
 from langchain_core.messages import ToolMessage
@@ -27,7 +27,7 @@ from callsheet.agents.approval.call_record import CallPlace
 from callsheet.agents.approval.questions import MOST_WRONG
 from callsheet.agents.approval.supervised_call import PROGRAM_ASKS, Answer, Send, SupervisedCall
 from callsheet.agents.approval.supervision import Supervision
-from callsheet.agents.calls.call_context import within
+from callsheet.agents.calls.call_context import TASK, TaskCall, within
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import TOOK_EFFECT, AnswerError, Decision
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
@@ -56,7 +56,9 @@ class CallState(TypedDict):
         approved: The ``digest`` of the call that was approved, at ``when`` (in seconds since the epoch).
         problem: What was wrong with the last answer.
         unknown: What is known about a call whose outcome is unknown; None for other calls.
-        open_call: The id of the entry of a call whose outcome is unknown; ``sent``: whether that is this call.
+        task: The server's id of the task as which it works on the call; None if it has named none, or none any more.
+        open_call: The id of the entry of the call with the task, or with the unknown outcome; ``sent``: whether that is
+            this call, and not an earlier one like it.
         wrong: Number of consecutive invalid answers.
     """
 
@@ -68,12 +70,20 @@ class CallState(TypedDict):
     unknown: str | None
     wrong: NotRequired[int]
     kind: NotRequired[str]
+    task: NotRequired[str | None]
     open_call: NotRequired[str | None]
     sent: NotRequired[bool]
     answer: NotRequired[Any]
 
 
 _Update = dict[str, Any]
+
+
+class GoingOn(NamedTuple):
+    """A call on which its server works as a task: the server's id of the task, and the id of its entry, if any."""
+
+    task: str
+    entry_id: str | None
 
 
 async def _ask(state: CallState) -> _Update:
@@ -93,7 +103,7 @@ async def _ask(state: CallState) -> _Update:
         case ToolMessage() as answer:
             return {"answer": answer}
         case OpenCall() as earlier:
-            return _unknown(record.repeats(earlier), earlier.id, sent=False)
+            return _of_earlier(case, earlier)
     try:
         decision = case.ask("tool_approval", why, state["problem"])
         if decision.always:
@@ -130,31 +140,97 @@ async def _send(state: CallState) -> _Update:
     checked = await case.check(args)
     if case.cut_off:
         case.cut_off = False
+        entry = await case.record().own()
+        if entry is not None and entry.task:
+            return _going_on(GoingOn(entry.task, entry.id))
         said = case.said(f"{case.named}: {_CUT_OFF}", kind="crash", effect="unknown")
-        return _unknown(said, await case.record().own())
+        return _unknown(said, entry.id if entry else None)
     if state["why"]:
         if state["approved"] != checked.digest or time.time() - state["when"] > _GOOD_FOR:
             return {"approved": None, "problem": "the approval is too old, or the tool's definition has changed since"}
         case.checked = replace(checked, approval=Approval(checked.digest, state["when"]))
     answer = await _sent(case)
-    if isinstance(answer, OpenCall):
-        return _unknown(case.record().repeats(answer), answer.id, sent=False)
-    if isinstance(answer, ToolMessage):
-        if args != case.request.tool_call["args"]:
-            answer = _edited(answer, args, notice=case.supervision.notice)
-        if answer.status == "error" and artifact_of(answer).get("effect") == "unknown" and not case.repeatable:
-            return _unknown(answer, await case.record().own())
+    match answer:
+        case OpenCall():
+            return _of_earlier(case, answer)
+        case GoingOn():
+            return _going_on(answer)
+        case ToolMessage():
+            own = await case.record().own() if _in_doubt(case, answer) else None
+            return _answered(case, state, answer, own.id if own else None)
     return {"answer": answer, "unknown": None}
 
 
-async def _sent(case: SupervisedCall) -> Answer | OpenCall:
+def _in_doubt(case: SupervisedCall, answer: ToolMessage) -> bool:
+    """Returns whether an answer leaves the outcome of a call unknown that must not be repeated."""
+    return answer.status == "error" and artifact_of(answer).get("effect") == "unknown" and not case.repeatable
+
+
+def _answered(
+    case: SupervisedCall, state: CallState, answer: ToolMessage, entry_id: str | None, *, sent: bool = True
+) -> _Update:
+    """Returns the state of a call with an answer; the arguments are as in ``_unknown``."""
+    args = state["args"]
+    if args != case.request.tool_call["args"]:
+        answer = _edited(answer, args, notice=case.supervision.notice)
+    if _in_doubt(case, answer):
+        return _unknown(answer, entry_id, sent=sent)
+    return {"answer": answer, "unknown": None}
+
+
+def _of_earlier(case: SupervisedCall, earlier: OpenCall) -> _Update:
+    """Returns the state of a call of which an earlier one like it is open: its server is asked before a person is."""
+    if earlier.task:
+        return _going_on(GoingOn(earlier.task, earlier.id), sent=False)
+    return _unknown(case.record().repeats(earlier), earlier.id, sent=False)
+
+
+def _going_on(going_on: GoingOn, *, sent: bool = True) -> _Update:
+    """Returns the state of a call that goes on at its server; ``sent``: it is this very call."""
+    return {"task": going_on.task, "open_call": going_on.entry_id, "sent": sent, "unknown": None}
+
+
+async def _follow(state: CallState) -> _Update:
+    """Waits for the end of the task as which the server works on a call; nothing is sent again."""
+    case = get_runtime(SupervisedCall).context
+    await case.check(state["args"])
+    going_on = GoingOn(state.get("task") or "", state.get("open_call"))
+    sent = state.get("sent", True)
+    answer = await _followed(case, going_on, sent=sent)
+    return _answered(case, state, answer, going_on.entry_id, sent=sent)
+
+
+async def _followed(case: SupervisedCall, going_on: GoingOn, *, sent: bool, waits: bool = True) -> ToolMessage:
+    """Returns the answer to a call on which its server works as a task.
+
+    Args:
+        case: The call.
+        going_on: Its task and its entry.
+        sent: Whether that is this call, and not an earlier one like it.
+        waits: Whether to wait for the end of the task; otherwise the server is asked once.
+    """
+    request = _as_checked(case)
+    record = case.record()
+    async with record.under_way(going_on.entry_id):
+        with within(TASK, TaskCall(going_on.task, waits)), _events(case, request, told=waits) as finished:
+            answer = cast("ToolMessage", finished(await case.send(request)))
+    await record.end(going_on.entry_id, answer)
+    return answer if sent or _in_doubt(case, answer) else record.of_earlier(answer)
+
+
+def _as_checked(case: SupervisedCall) -> ToolCallRequest:
+    """Returns the request for a call with the arguments that were checked."""
+    return case.request.override(tool_call={**case.request.tool_call, "args": dict(case.checked.arguments)})
+
+
+async def _sent(case: SupervisedCall) -> Answer | OpenCall | GoingOn:
     """Sends a call as it was checked, and records it before, until its outcome is known.
 
-    Returns the answer; or, if nothing was sent, an earlier call like it whose outcome is unknown.
+    Returns the answer, or the task as which the server works on it; or, if nothing was sent, an earlier call like it
+    whose outcome is unknown.
     """
     checked = case.checked
-    request = case.request
-    request = request.override(tool_call={**request.tool_call, "args": dict(checked.arguments)})
+    request = _as_checked(case)
     record = case.record()
     entry = await record.begin()
     if isinstance(entry, OpenCall | ToolMessage):
@@ -162,15 +238,25 @@ async def _sent(case: SupervisedCall) -> Answer | OpenCall:
     async with record.under_way(entry):
         if case.claim is not None and not case.repeatable:
             await case.claim.note_sent()
-        with within(CHECKED, checked), _events(case, request) as finished:
+        with within(CHECKED, checked), within(TASK, TaskCall()), _events(case, request) as finished:
             answer = finished(await case.send(request))
+        artifact = artifact_of(answer)
+        task = artifact.get("task")
+        if task:
+            case.began = artifact.get("began")
+            await record.note_task(entry, task)
+            return GoingOn(task, entry)
     await record.end(entry, answer)
     return answer
 
 
-def _events(case: SupervisedCall, request: ToolCallRequest) -> AbstractContextManager[Callable[[Answer], Answer]]:
+def _events(
+    case: SupervisedCall, request: ToolCallRequest, *, told: bool = True
+) -> AbstractContextManager[Callable[[Answer], Answer]]:
     """Tells the stream of a call, if the stream is told of calls."""
-    return call_events(request, case.supervision.step_id) if case.events else nullcontext(_unchanged)
+    if case.events and told:
+        return call_events(request, case.supervision.step_id, began=case.began)
+    return nullcontext(_unchanged)
 
 
 def _unchanged(answer: Answer) -> Answer:
@@ -182,7 +268,7 @@ def _unknown(answer: ToolMessage, entry_id: str | None, *, sent: bool = True) ->
 
     ``entry_id`` is that of its entry among the open calls, or None; ``sent``: it is this very call.
     """
-    about = {"kind": answer.artifact["kind"], "problem": None, "open_call": entry_id, "sent": sent}
+    about: _Update = {"kind": answer.artifact["kind"], "problem": None, "open_call": entry_id, "sent": sent}
     return {"unknown": answer.text, **about}
 
 
@@ -193,9 +279,12 @@ async def _settle(state: CallState) -> _Update:
     await case.check(state["args"])
     record = case.record()
     unknown = state["unknown"] or ""
+    ended = await _ended_meanwhile(case, state)
+    if ended is not None:
+        return ended
     said = await record.verdict(entry)
     if said == "not-done":
-        return {"unknown": None, "approved": None, "problem": None, "wrong": 0}
+        return {"unknown": None, "approved": None, "problem": None, "wrong": 0, "task": None}
     left = case.said(unknown, kind=state.get("kind", "crash"), effect="unknown")
     if said is None and case.supervision.policy == "never":
         return {"answer": record.left_open(left, entry), "unknown": None}
@@ -212,7 +301,8 @@ async def _settle(state: CallState) -> _Update:
         case "edit":
             approved = case.checked.digest
             args = case.edited(decision.args or {})
-            again = {"args": args, "unknown": None, "problem": None, "wrong": 0, "why": state["why"] or unknown}
+            again: _Update = {"args": args, "unknown": None, "problem": None, "wrong": 0, "task": None}
+            again["why"] = state["why"] or unknown
             # With other arguments it is another call, which is shown before it is sent.
             is_same = (await case.check(args)).digest == approved
             return {**again, "approved": approved if is_same else None, "when": time.time()}
@@ -220,6 +310,19 @@ async def _settle(state: CallState) -> _Update:
             return {"answer": case.said(decision.message, kind="", effect="reported", error=False), "unknown": None}
         case _:
             return {"answer": record.left_open(left, entry), "unknown": None}
+
+
+async def _ended_meanwhile(case: SupervisedCall, state: CallState) -> _Update | None:
+    """Returns the state of a call whose task has ended since a person was asked about it; None if none has."""
+    task = state.get("task")
+    if not task or case.asked is None:
+        return None
+    entry = state.get("open_call")
+    sent = state.get("sent", True)
+    answer = await _followed(case, GoingOn(task, entry), sent=sent, waits=False)
+    if _in_doubt(case, answer):
+        return None
+    return {**_answered(case, state, answer, entry, sent=sent), "task": None}
 
 
 def _verdict(case: SupervisedCall, state: CallState, said: Verdict | None) -> Decision:
@@ -234,22 +337,34 @@ def _verdict(case: SupervisedCall, state: CallState, said: Verdict | None) -> De
 
 
 def _next(state: CallState) -> str:
-    """To the question on an unknown outcome, to the end with an answer, to the server with an approval, or to ask."""
+    """Returns the next node of a call.
+
+    That is the question on an unknown outcome, the end with an answer, the server's task, or the server with an
+    approval; otherwise the question whether to send the call.
+    """
     if state["unknown"]:
         return "settle"
     if "answer" in state:
         return END
+    if state.get("task"):
+        return "follow"
     return "send" if state["approved"] else "ask"
+
+
+def _first(state: CallState) -> str:
+    """Returns the first node of a call: one that needed no approval may already go on at its server as a task."""
+    return "follow" if state.get("task") else "ask"
 
 
 def _call_app() -> Any:
     call = StateGraph(CallState, context_schema=SupervisedCall)
     call.add_node("ask", _ask)
     call.add_node("send", _send)
+    call.add_node("follow", _follow)
     call.add_node("settle", _settle)
-    call.add_edge(START, "ask")
-    for node in ("ask", "send", "settle"):
-        call.add_conditional_edges(node, _next, ["ask", "send", "settle", END])
+    call.add_conditional_edges(START, _first, ["ask", "follow"])
+    for node in ("ask", "send", "follow", "settle"):
+        call.add_conditional_edges(node, _next, ["ask", "send", "follow", "settle", END])
     return call.compile(name="call")
 
 
@@ -323,11 +438,14 @@ async def make_call(case: SupervisedCall, *, approval: Approval | None = None) -
     saver = checkpointer()
     if saver is None and needed:
         return case.said(NO_CHECKPOINTER, kind="refused", effect="none")
-    if saver is None or (not needed and case.repeatable and not (await CALL.aget_state(get_config())).values):
+    if saver is None:
+        return await _without_states(case)
+    going_on: _Update = {}
+    if not needed and case.repeatable and not (await CALL.aget_state(get_config())).values:
         answer = await _sent(case)
-        if isinstance(answer, OpenCall):
-            return case.record().left_open(case.record().repeats(answer), answer.id)
-        return answer
+        if not isinstance(answer, GoingOn):
+            return cast("Answer", answer)
+        going_on = _going_on(answer)
     async with sole_run(saver, case.request.tool_call["id"] or "") as case.claim:
         before = await CALL.aget_state(get_config())
         if not before.next and "answer" in before.values:
@@ -338,8 +456,21 @@ async def make_call(case: SupervisedCall, *, approval: Approval | None = None) -
         given = CallState(args=args, why=why, approved=None, when=0.0, problem=None, unknown=None)
         if approval is not None:
             given |= {"approved": approval.digest, "when": approval.when}
-        done = await CALL.ainvoke(given, context=case, durability="sync")
+        done = await CALL.ainvoke({**given, **going_on}, context=case, durability="sync")
         return cast("Answer", done["answer"])
+
+
+async def _without_states(case: SupervisedCall) -> Answer:
+    """Makes a call that needs no approval where nothing can be stored, so that nobody can be asked later."""
+    answer = await _sent(case)
+    match answer:
+        case OpenCall() if not answer.task:
+            return case.record().left_open(case.record().repeats(answer), answer.id)
+        case OpenCall():
+            return await _followed(case, GoingOn(answer.task, answer.id), sent=False)
+        case GoingOn():
+            return await _followed(case, answer, sent=True)
+    return answer
 
 
 def _take_up(case: SupervisedCall, before: StateSnapshot) -> None:

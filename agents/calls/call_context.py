@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from callsheet.agents.calls.credentials import Caller
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import SettingsError
@@ -33,7 +34,7 @@ class Limits(BaseSettings):
         start: Seconds for a server to start and initialize.
         list: Seconds for listing its tools.
         call: Seconds for one call, and from each of its reports of progress to the next.
-        longest_call: Maximum seconds for a call that reports progress.
+        longest_call: Maximum seconds for a call that reports progress, or that its server works on as a task.
         output: Characters of a result for a model; the rest is stored as a file.
         message: Maximum bytes of one message; a longer one ends the session.
         tools: Maximum tools of a server; a server with more is not used.
@@ -93,36 +94,39 @@ class Limits(BaseSettings):
 T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """A function that asks the person behind a call: message and JSON Schema of a form; returns an ``ElicitResult``."""
-Progress = Callable[[float, float | None, str | None], Coroutine[Any, Any, None]]
-"""A callback for the progress of a call: the amount done, the total if it is known, and a message."""
+Progress = Callable[[float | None, float | None, str | None], Coroutine[object, object, None]]
+"""A callback for the progress of a call: the amount done and the total, each None if unknown, and a message."""
 Permit = Callable[[], Refusal | None]
 """A function called right before a call is sent: returns the reason why it must not be sent, or None."""
 
 
+ReadsAnswer = Callable[..., Any]
+"""A function that makes the outcome of a request to read: agent, name, raw answer, limits, and where media are kept."""
 PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default=None)
 """The callback that receives the progress of all calls in this context."""
 ASK: ContextVar[Ask | None] = ContextVar("callsheet_ask", default=None)
 """The function that asks the person behind the calls in this context."""
-USER: ContextVar[str] = ContextVar("callsheet_user", default="")
-"""Id of the user for whom calls in this context are made; empty for an anonymous one."""
+CALLER: ContextVar[Caller] = ContextVar("callsheet_caller", default=Caller())  # noqa: B039 (it is frozen)
+"""The user for whom calls in this context are made."""
 
 
 @dataclass(frozen=True, slots=True)
-class CallRequest:
-    """One call; the fields are those of ``SessionPool.call``. If ``ask`` is None, no person can be asked."""
+class TaskCall:
+    """Says that the caller itself keeps the id of the task by which a server answers a call.
 
-    run_id: str
-    agent_id: str
-    server: ServerConfig
-    tool: str
-    args: Mapping[str, Any]
-    repeatable: bool
-    permit: Permit
-    reads: bool = False
-    progress: Progress | None = None
-    ask: Ask | None = None
-    user: str = field(default_factory=USER.get)
-    harmless: bool = False
+    Such a call ends when the server has answered, with ``Outcome.task``; a second one with that id waits for the end.
+
+    Attributes:
+        id: The server's id of the task; nothing is sent but requests for its state. Empty for a call that is sent.
+        waits: Whether to wait for the end of the task; otherwise its state is read once.
+    """
+
+    id: str = ""
+    waits: bool = True
+
+
+TASK: ContextVar[TaskCall | None] = ContextVar("callsheet_task", default=None)
+"""How the calls in this context deal with a task; None: a call waits for the end of its task by itself."""
 
 
 def progress_of_caller() -> Progress | None:
@@ -132,7 +136,7 @@ def progress_of_caller() -> Progress | None:
         return None
     loop = asyncio.get_running_loop()
 
-    async def pass_on(progress: float, total: float | None, message: str | None) -> None:
+    async def pass_on(progress: float | None, total: float | None, message: str | None) -> None:
         # Not awaited: a slow receiver must not delay the answer of the call.
         if not loop.is_closed():
             asyncio.run_coroutine_threadsafe(receive(progress, total, message), loop)
@@ -152,6 +156,33 @@ def ask_of_caller() -> Ask | None:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked, loop))
 
     return pass_on
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """One call of this context; the fields are those of ``SessionPool.call``.
+
+    If ``ask`` is None, no person can be asked.
+    """
+
+    run_id: str
+    agent_id: str
+    server: ServerConfig
+    tool: str
+    args: Mapping[str, Any]
+    repeatable: bool
+    permit: Permit
+    reads: ReadsAnswer | None = None
+    progress: Progress | None = field(default_factory=progress_of_caller)
+    ask: Ask | None = field(default_factory=ask_of_caller)
+    caller: Caller = field(default_factory=CALLER.get, repr=False)
+    harmless: bool = False
+    task: TaskCall | None = field(default_factory=TASK.get)
+
+    @property
+    def circuit(self) -> str:
+        """Returns the name under which failures are counted; those of one user's own key count for nobody else."""
+        return f"{self.agent_id}\0{self.caller.key}" if self.caller.personal else self.agent_id
 
 
 @contextmanager

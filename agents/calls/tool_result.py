@@ -66,6 +66,7 @@ class Outcome:
         kind: The kind of error; ``too_large`` without an error if the answer was cut.
         effect: Whether the tool ran: ``none`` if it certainly did not, ``reported`` if it reported the outcome,
             ``unknown`` if the call was sent and no readable answer came.
+        task: The server's id of the task as which it works on the call, if the caller waits for its end (``TaskCall``).
     """
 
     text: str = ""
@@ -75,6 +76,7 @@ class Outcome:
     kind: Kind = ""
     effect: Effect = "reported"
     seconds: float = 0.0
+    task: str = ""
 
 
 class Fault(Exception):  # noqa: N818 (it becomes data, not an error)

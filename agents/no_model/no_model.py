@@ -250,12 +250,13 @@ class _StepModel(BaseChatModel):
     def _last(self, answer: ToolMessage) -> AIMessage:
         """Returns the outcome of the step."""
         reading: StepReading = self.reading
-        text = in_words(answer.text) or f"{reading.tool.id} returned an empty answer."
+        everything = in_words(answer.text)
         if answer.status == "error":
-            return _ended("failed", text)
-        lacking = unanswered_words(reading, text)
+            return _ended("failed", everything or f"{reading.tool.id} failed without a reason.")
+        text = in_words(answer.text, self.first.tool_calls[0]["args"])
+        lacking = unanswered_words(reading, everything)
         if not lacking:
-            return AIMessage(text)
+            return AIMessage(text or f"{reading.tool.id} returned an empty answer.")
         nothing = f"{reading.tool.id} says nothing about {quoted(lacking)}; its closest answer: {shown(text)}"
         return _ended("needs_input", nothing)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,6 +15,7 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from callsheet.agents.calls.plan import StepResult
+from callsheet.agents.work.context import head_result, join_results
 from callsheet.graphs.text.words import tokens
 
 
@@ -142,20 +143,35 @@ def _time(said: str, forms: Sequence[str], part: slice) -> str:
     return ""
 
 
-def in_words(output: str) -> str:
-    """Formats the output of a tool for people: text stays unchanged, JSON becomes fields and values."""
+def in_words(output: str, given: Mapping[str, Any] | None = None) -> str:
+    """Formats the output of a tool for people: text stays unchanged, JSON becomes fields and values.
+
+    Args:
+        output: What the tool returned.
+        given: The arguments of the call, by parameter. A field that repeats one of them, with a word of its name, is
+            left out, as long as another field is left: people know what they asked for.
+    """
     try:
         value = json.loads(output)
     except (ValueError, RecursionError):
         return output.strip()
-    return "; ".join(f"{name} {inner}".strip() for name, inner in _fields("", value))
+    fields = list(_fields("", value))
+    asked = [*_fields("", dict(given or {}))]
+    told: list[tuple[str, str]] = []
+    for name, inner in fields:
+        same = [one for one in asked if one[1] == inner and set(tokens(one[0])) & set(tokens(name))]
+        if same:
+            asked.remove(same[0])
+        else:
+            told.append((name, inner))
+    return "; ".join(f"{name} {inner}".strip() for name, inner in told or fields)
 
 
 def text_of_results(results: Sequence[StepResult]) -> str:
     """Returns the text of results to write to a file: of one result, or one line for each of several."""
     if len(results) == 1:
         return results[0].result
-    return "\n".join(f"{result.text.strip()}: {result.result}" for result in results)
+    return join_results([head_result(result.text, result.result) for result in results])
 
 
 def _fields(name: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from callsheet.agents.calls.call_context import USER, Limits, within
+from callsheet.agents.calls.call_context import CALLER, TASK, Limits, TaskCall, within
+from callsheet.agents.calls.credentials import Caller, Credentials, credentials_of_run
 from callsheet.agents.calls.question_text import inexact
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.tool_result import Outcome, failed_outcome
@@ -20,13 +21,13 @@ from callsheet.agents.safety.arguments import Fit, FitTo, fit_of_call
 from callsheet.agents.safety.paths import outside
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets, Secrets, without_secrets
 from callsheet.agents.servers import in_process
-from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listing, read_request
+from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listing, read_outcome, read_request
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy, ServerConfig
 from callsheet.graphs.catalog.model import Catalog, Tool
-from callsheet.graphs.errors import CallsheetError
+from callsheet.graphs.errors import CallsheetError, SettingsError
 from callsheet.graphs.sources.loaded import CatalogSource, Loaded
 from callsheet.graphs.sources.loading import load
 from callsheet.graphs.text.arguments import as_texts
@@ -186,7 +187,10 @@ class ToolRegistry:
         ids = [tool_id for tool_id in dict.fromkeys(as_texts(tool_ids)) if not held_only or tool_id in catalog.tools]
         tools = [catalog.tool(tool_id) for tool_id in ids]
         names = model_names(tools, beside=beside)
-        return {name: self._bound(name, tool, run_id, user) for name, tool in zip(names, tools, strict=True)}
+        credentials = credentials_of_run(user.id if user else "")
+        return {
+            name: self._bound(name, tool, run_id, user, credentials) for name, tool in zip(names, tools, strict=True)
+        }
 
     def assurance(self, tool_id: str) -> Assurance:
         """Returns whether calls of a tool need approval, by trusted hints; an unknown tool needs none.
@@ -281,20 +285,31 @@ class ToolRegistry:
             fit_to=fit_to,
         )
 
-    def _bound(self, name: str, tool: Tool, run_id: str, user: User | None) -> BoundTool:
+    def _bound(self, name: str, tool: Tool, run_id: str, user: User | None, credentials: Credentials) -> BoundTool:
         connection = self.loaded.connections.get(tool.agent)
         assured = self.assurance(tool.id)
-        send = self._sender(tool, connection, assured, run_id, user)
+        send = self._sender(tool, connection, assured, run_id, user, credentials)
         server = (connection.openapi or connection.url or "") if isinstance(connection, ServerConfig) else ""
         harmless = assured.harm == "none"
         return bound_tool(name, tool, send, repeatable=assured.repeatable, harmless=harmless, server=server)
 
-    def _sender(self, tool: Tool, connection: object, assured: Assurance, run_id: str, user: User | None) -> Sender:
+    def _sender(
+        self,
+        tool: Tool,
+        connection: object,
+        assured: Assurance,
+        run_id: str,
+        user: User | None,
+        credentials: Credentials,
+    ) -> Sender:
         """Returns what sends the calls of a tool in a run, after a last look at each."""
         secrets = self.secrets.of(run_id)
         plain = model_schema(tool.input_schema).plain
 
         async def send(arguments: dict[str, Any], *, sync: bool) -> Outcome:
+            task = TASK.get()
+            if task is not None and task.id and isinstance(connection, ServerConfig):
+                return secrets.outcome(await self._followed(tool, connection, run_id, user, credentials, task))
             checked = CHECKED.get()
             if checked is not None and not checked.is_of(tool.id, arguments):
                 if checked.tool_id == tool.id and checked.approval is not None:
@@ -304,6 +319,9 @@ class ToolRegistry:
                 opened = secrets.opened(plain, arguments)
             except LostSecretError as lost:
                 return failed_outcome(tool.agent, tool.name, "refused", str(lost))
+            caller = _caller(connection, credentials)
+            if isinstance(caller, Refusal):
+                return failed_outcome(tool.agent, tool.name, "refused", caller.reason)
             fit_to = checked.fit_to if checked else fit_of_call(opened)
             known = checked.assurance if checked else assured
             approved_pin = checked.pin if checked and checked.approval else None
@@ -320,16 +338,34 @@ class ToolRegistry:
             with within(CHECKED, None):
                 if isinstance(connection, ServerConfig):
                     how: Any = {"repeatable": known.repeatable, "harmless": known.harm == "none"}
-                    how |= {"permit": permit, "reads": self._reads}
-                    with within(USER, user.id if user else ""):
+                    how |= {"permit": permit, "reads": read_outcome if self._reads else None}
+                    with within(CALLER, caller):
                         outcome = await self.pool.call(run_id, tool.agent, connection, tool.name, opened, **how)
                 else:
                     own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None
                     keep = self.pool.results.of(run_id, tool.agent, tool.name)
-                    outcome = await in_process.call(tool.agent, own, opened, self._limits, keep, sync=sync)
+                    with within(TASK, None):
+                        outcome = await in_process.call(tool.agent, own, opened, self._limits, keep, sync=sync)
             return secrets.outcome(outcome)
 
         return send
+
+    async def _followed(
+        self,
+        tool: Tool,
+        server: ServerConfig,
+        run_id: str,
+        user: User | None,
+        credentials: Credentials,
+        task: TaskCall,
+    ) -> Outcome:
+        """Returns the outcome of a call that was sent before and goes on at its server as a task."""
+        caller = refusal_of_tool(tool.id, self.loaded, user) or _caller(server, credentials)
+        if isinstance(caller, Refusal):
+            why = f"its task was not asked about: {caller}"
+            return failed_outcome(tool.agent, tool.name, "refused", why, "unknown")
+        with within(CALLER, caller):
+            return await self.pool.follow(run_id, tool.agent, server, tool.name, task)
 
     def _refusal(
         self, tool_id: str, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, approved_pin: str | None
@@ -371,10 +407,20 @@ class ToolRegistry:
     def _refusal_of_definition(self, tool: Tool) -> Refusal | None:
         """Returns why a tool must not be called as its server defines it now; None if it is as accepted."""
         accepted = self.loaded.digest(tool)
-        now = self._listed.get((tool.agent, USER.get())) or self._listed.get((tool.agent, ""))
+        now = self._listed.get((tool.agent, CALLER.get().key)) or self._listed.get((tool.agent, ""))
         if accepted is None or now is None or now.get(tool.name) == accepted:
             return None
         return _changed(tool.id) if tool.name in now else _NOT_OFFERED
+
+
+def _caller(connection: object, credentials: Credentials) -> Caller | Refusal:
+    """Returns the user for whom a call is made; or why it must not be sent: a value of the user's own is missing."""
+    if not isinstance(connection, ServerConfig):
+        return Caller()
+    try:
+        return credentials.of(connection)
+    except SettingsError as missing:
+        return Refusal(str(missing))
 
 
 def _fits(schema: Mapping[str, Any]) -> Fit:

@@ -45,5 +45,6 @@ class Circuits:
 
     def open(self) -> Mapping[str, str]:
         """Returns the agents that must not be called now, with the reasons."""
-        refusals = {agent: self.refusal(agent) for agent in list(self._failures)}
+        # Those of single users (``CallRequest.circuit``) are nobody else's.
+        refusals = {agent: self.refusal(agent) for agent in list(self._failures) if "\0" not in agent}
         return {agent: refusal.reason for agent, refusal in refusals.items() if refusal}

@@ -1,15 +1,20 @@
-"""Converts the errors of one server to the ``Fault`` that its callers get."""
+"""Converts the errors of one server to the ``Fault`` that its callers get, and failed calls to outcomes."""
 
 from __future__ import annotations
 
 import json
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from callsheet.agents.calls.tool_result import Effect, Fault
+from callsheet.agents.calls.call_context import CallRequest
+from callsheet.agents.calls.tool_result import Effect, Fault, Outcome, failed_outcome
 from callsheet.agents.safety.secrets import Redaction
+from callsheet.agents.servers.oauth.addresses import page_hint
+from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.unicode import clean
 
 if TYPE_CHECKING:
     from mcp import MCPError
@@ -25,6 +30,9 @@ _UNREADABLE = (
     "server answered a request with 202",
 )
 _NOT_SENT = ("ConnectError", "ConnectTimeout")
+_LONGEST_WAIT = 10.0
+_LEAST_WAIT = 0.5
+"""Seconds for which a call waits at most, and at least, for a server that is busy."""
 _LONGEST = 4_000
 _LONGEST_DATA = 2_000
 _LONGEST_URL = 2_000
@@ -125,6 +133,41 @@ class Faults:
         if self.child.last_words:
             lines.append(f"Its last words: {self.child.last_words}")
         return self.hidden("\n".join(lines))
+
+
+def cleaned_request(request: CallRequest) -> CallRequest | Outcome:
+    """Returns a call with arguments that JSON supports; or the outcome of one whose arguments it does not."""
+    agent_id = request.agent_id
+    tool = request.tool
+    try:
+        request = replace(request, args=clean(dict(request.args)))
+        json.dumps(request.args, allow_nan=False, default=str)
+    except CallsheetError as error:
+        return failed_outcome(agent_id, tool, "refused", f"the arguments are {error}")
+    except ValueError:  # it would be sent as null
+        return failed_outcome(agent_id, tool, "refused", "the arguments contain a number that JSON does not support")
+    return request
+
+
+def failed_call(request: CallRequest, error: Fault | CallsheetError, *, sent: bool) -> tuple[Outcome, float | None]:
+    """Returns the outcome of a failed call, and after how many seconds it may be sent again, or None."""
+    agent_id = request.agent_id
+    tool = request.tool
+    if isinstance(error, CallsheetError):
+        return failed_outcome(agent_id, tool, "start", str(error)), None
+    effect = error.effect if sent else "none"
+    hint = page_hint(agent_id) if error.kind == "sign_in" else ""
+    again = effect == "none" or request.repeatable or request.harmless
+    return failed_outcome(agent_id, tool, error.kind, f"{error}{hint}", effect), _wait(error) if again else None
+
+
+def _wait(fault: Fault) -> float | None:
+    """Returns after how many seconds a harmless call may be sent again; None for never."""
+    if fault.kind == "crash":  # the server crashed, or has restarted and lost the session
+        return 0.0
+    if fault.kind != "busy" or fault.wait is None or fault.wait > _LONGEST_WAIT:
+        return None
+    return max(fault.wait, _LEAST_WAIT)
 
 
 def _details(error: MCPError, hidden: Callable[[str], str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from mcp.types import ElicitRequestParams, ElicitResult, ErrorData
 
 Send = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+Heard = Callable[[float, float | None, str | None], Coroutine[object, object, None]]
+"""A callback for ``notifications/progress``: the amount done, the total if it is known, and a message."""
 MOST_QUESTIONS = 5
 """Maximum number of questions in one call; further ones are refused."""
 _SECONDS = 300.0
@@ -161,20 +163,29 @@ class ServerQuestions:
             except Fault as fault:
                 return ErrorData(code=INVALID_REQUEST, message=str(fault))
 
-    async def _answers(self, result: Mapping[str, object], ask: Ask | None) -> dict[str, Any]:
+    async def _answers(self, result: Mapping[str, object], ask: Ask | None) -> dict[str, object]:
         """Makes parameters that send a call again, with answers to the questions of an ``input_required`` result."""
         requests = result.get("inputRequests")
         state = result.get("requestState")
-        found = list(requests.items()) if isinstance(requests, dict) else []
-        if not found or len(found) > MOST_QUESTIONS or not all(isinstance(one, dict) for _, one in found):
+        found = requests if isinstance(requests, dict) else {}
+        answers = await self.answers(found, ask)
+        return {"inputResponses": answers, **({"requestState": state} if isinstance(state, str) else {})}
+
+    async def answers(self, requests: Mapping[str, object], ask: Ask | None) -> dict[str, object]:
+        """Asks the person behind a call all questions of ``inputRequests``; returns the answers by the same keys.
+
+        Raises:
+            Fault: The server asks for something else than values in a form, or nobody can be asked.
+        """
+        found = {key: one for key, one in requests.items() if isinstance(one, dict)}
+        if not found or len(requests) > MOST_QUESTIONS or len(found) < len(requests):
             raise Fault("protocol", "it asks for further input in a form that is not supported", effect="unknown")
-        others = {shown(str(one.get("method")), most=100) for _, one in found} - {_METHOD}
+        others = {shown(str(one.get("method")), most=100) for one in found.values()} - {_METHOD}
         if others:
             raise Fault("protocol", f"it asks for {', '.join(sorted(others))}, which is not supported")
         if ask is None:
             raise Fault("protocol", f"it asks a question, and {_NOBODY}")
-        answers = {name: await self._asked(ask, one.get("params")) for name, one in found}
-        return {"inputResponses": answers, **({"requestState": state} if isinstance(state, str) else {})}
+        return {name: await self._asked(ask, one.get("params")) for name, one in found.items()}
 
     async def _asked(self, ask: Ask, params: object) -> dict[str, Any]:
         given = self._redaction.value(params) if isinstance(params, dict) else {}

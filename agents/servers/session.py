@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -14,11 +14,19 @@ from typing import Any
 import anyio
 
 from callsheet.agents.calls.call_context import Ask, Limits, Progress
+from callsheet.agents.calls.credentials import Caller
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import hide_in_logs, named_in, of_server
-from callsheet.agents.servers.catalogs.listings import Listing, clean_entries, listed_resources, listed_tools
+from callsheet.agents.servers.catalogs.listings import (
+    CacheHints,
+    Listing,
+    clean_entries,
+    listed_resources,
+    listed_skills,
+    listed_tools,
+)
 from callsheet.agents.servers.faults import CLOSED, START, Faults
-from callsheet.agents.servers.server_questions import CallClock, ServerQuestions
+from callsheet.agents.servers.server_questions import CallClock, Heard, ServerQuestions
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 
 _GOODBYE = 4.0
@@ -31,12 +39,12 @@ class Session:
     Args:
         server: The server, variables not expanded; its own limits come before ``limits``.
         changed: Called when the server announces changed tools.
-        user: Whose sign-in it uses.
+        caller: The user whose sign-in and own values it uses.
         asks: Whether the server is told that a person can be asked.
 
     Attributes:
         retired: Whether it takes no new calls.
-        personal: Whether its requests carry a user's own token, so that its answers are for that user only.
+        personal: Whether its requests carry a user's own token or key, so that its answers are for that user only.
         hidden: Removes the server's secrets from a text.
         idle: Whether the session ends after ``limits.idle`` seconds without a request.
         reused: Whether it has served an earlier run.
@@ -55,18 +63,19 @@ class Session:
         server: ServerConfig,
         limits: Limits,
         changed: Callable[[], object] = lambda: None,
-        user: str = "",
+        caller: Caller | None = None,
         *,
         asks: bool = False,
     ) -> None:
         self.server = server
-        self._user = user
+        self.caller = caller or Caller()
         self.asks = asks
         self._changed = changed
-        self.retired = self.idle = self.personal = self.outdated = self.reused = False
+        self.personal = self.caller.personal
+        self.retired = self.idle = self.outdated = self.reused = False
         self.loop = asyncio.get_running_loop()
         self.limits = limits.own(server.callsheet.limits)
-        self._expanded = server.expanded(os.environ)
+        self._expanded = server.expanded(os.environ, self.caller.values)
         named = named_in(server, os.environ)
         self._faults = Faults(of_server(self._expanded, named, everything=True))
         self.hidden = self._faults.hidden
@@ -75,6 +84,7 @@ class Session:
         self._questions = ServerQuestions(self._redaction)
         self._stop = asyncio.Event()
         self._users = 0
+        self._cancellations: set[asyncio.Task[None]] = set()
         self._listed = False
         self._timer: asyncio.TimerHandle | None = None
         self._scope = anyio.CancelScope()
@@ -98,7 +108,7 @@ class Session:
         The time for the start of the server, and that of a person, does not count. Each report of progress gives the
         server ``seconds`` more, up to ``longest`` in all.
         """
-        async with self._used():
+        async with self.used():
             client = await asyncio.shield(self._client)
             clock = CallClock(seconds, longest, progress, self.hidden)
             try:
@@ -129,20 +139,56 @@ class Session:
             redacted: dict[str, Any] = await asyncio.to_thread(self._redaction.value, answer)
             return redacted
 
+    async def answers(self, requests: Mapping[str, object], ask: Ask) -> dict[str, object]:
+        """Asks a person the questions of ``inputRequests``; returns the answers by the same keys.
+
+        Raises:
+            Fault: The server asks for something that is not supported.
+        """
+        return await self._questions.answers(requests, ask)
+
+    async def error_of_task(self, error: object, message: str) -> Fault:
+        """Makes the fault for the JSON-RPC error with which a task has failed; ``message`` is that of its state."""
+        from mcp import MCPError
+
+        told = error if isinstance(error, Mapping) else {}
+        code = told.get("code")
+        text = told.get("message")
+        known = MCPError(
+            code if isinstance(code, int) else 0, text if isinstance(text, str) else message, told.get("data")
+        )
+        return await self._faults.of(known, "tools/call")
+
+    def cancel_task(self, task_id: str) -> None:
+        """Asks the server to cancel a task, without waiting for its answer; a session that ends waits for it."""
+        cancellation = asyncio.create_task(self._cancel_task(task_id))
+        self._cancellations.add(cancellation)
+        cancellation.add_done_callback(self._cancellations.discard)
+
+    async def _cancel_task(self, task_id: str) -> None:
+        if not self._client.done() or self._client.exception() is not None:
+            return
+        # It is a request that a server need not follow, so its error tells nobody anything.
+        with suppress(Exception):
+            async with asyncio.timeout(_GOODBYE):
+                await self._exchange(self._client.result(), "tasks/cancel", {"taskId": task_id}, None)
+
     async def listing(self) -> Listing:
         """Lists what the server offers: all its tools, unchanged, and its resources and prompts; raises a ``Fault``."""
         client = await asyncio.shield(self._client)
         about = client.server_info
         offered = client.session.server_capabilities
-        tools, odd = await listed_tools(self.ask, offered, self.limits)
+        hints = CacheHints()
+        tools, odd = await listed_tools(hints.heard_by(self.ask), offered, self.limits)
 
         async def ask(method: str, params: Mapping[str, object], seconds: float) -> dict[str, Any]:
             """Returns an error does not end the session; whoever calls sets the timeout."""
             answer: dict[str, Any] = self._redaction.value(await self._exchange(client, method, params, None))
             return answer
 
-        async with self._used():
-            resources, missing = await listed_resources(ask, offered, self.limits)
+        async with self.used():
+            resources, missing = await listed_resources(hints.heard_by(ask), offered, self.limits)
+            skills, no_skills = await listed_skills(hints.heard_by(ask), offered, self.limits)
         said = self._redaction.text
         later = self._listed
         self._listed = True
@@ -150,10 +196,13 @@ class Session:
             later=later,
             tools=tuple(await asyncio.to_thread(clean_entries, tools)),
             resources=tuple(await asyncio.to_thread(clean_entries, resources)),
-            missing=said("; ".join(filter(None, (odd, missing)))),
+            skills=tuple(await asyncio.to_thread(clean_entries, skills)),
+            missing=said("; ".join(filter(None, (odd, missing, no_skills)))),
             name=said((about.title or about.name) if about else ""),
             description=said(getattr(about, "description", None) or ""),
             instructions=said(client.session.instructions or ""),
+            fresh=hints.seconds,
+            public=hints.public,
         )
 
     @property
@@ -195,10 +244,10 @@ class Session:
         headers = self._expanded.headers
         if not url or any(name.lower() == "authorization" for name in headers):
             return None
-        return TokenAuth(StoredTokens(url, self._user), self._fail, self._hide)
+        return TokenAuth(StoredTokens(url, self.caller.user), self._fail, self._hide)
 
     def _hide(self, secret: str) -> None:
-        self.personal = bool(self._user)
+        self.personal = self.personal or bool(self.caller.user)
         self._faults.redaction.add([secret])
         self._redaction.add([secret])
 
@@ -224,7 +273,8 @@ class Session:
         await asyncio.wait([self._owner])
 
     @asynccontextmanager
-    async def _used(self) -> AsyncIterator[None]:
+    async def used(self) -> AsyncIterator[None]:
+        """Keeps the session open within the block."""
         self._users += 1
         if self._timer is not None:
             self._timer.cancel()
@@ -254,15 +304,18 @@ class Session:
                 self._client.set_exception(fault)
 
     async def _exchange(
-        self, client: Any, method: str, params: Mapping[str, Any], progress: Progress | None
+        self, client: Any, method: str, params: Mapping[str, Any], progress: Heard | None
     ) -> dict[str, Any]:
         """Sends one request; whatever this raises becomes a ``Fault``."""
         from mcp import types
 
-        from callsheet.agents.servers.transport.client import RAW
+        from callsheet.agents.servers.transport.client import RAW, SkillsRequest, TaskRequest
 
         form = {"method": method, "params": dict(params)}
-        request: Any = types.client_request_adapter.validate_python(form, by_name=False)
+        kinds = {kind.PREFIX: kind for kind in (TaskRequest, SkillsRequest)}
+        kind = kinds.get(f"{method.partition('/')[0]}/")
+        read = types.client_request_adapter.validate_python
+        request: Any = kind.model_validate(form) if kind else read(form, by_name=False)
         result = await client.session.send_request(request, types.Result, progress_callback=progress)
         raw = (result.meta or {}).get(RAW)
         if not isinstance(raw, dict):
@@ -282,6 +335,8 @@ class Session:
                 self._client.set_result(client)
                 await self._stop.wait()
                 scope.deadline = anyio.current_time() + _GOODBYE
+                if self._cancellations:
+                    await asyncio.wait(self._cancellations)
         if scope.cancelled_caught and not self._client.done():
             return child.fault or self._faults.late(START, f"{self.limits.start:.3g} s")
         return None

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import json
 import logging
 import threading
 import time
@@ -17,22 +16,24 @@ from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from weakref import WeakSet
 
-from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ask_of_caller, progress_of_caller
+from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ReadsAnswer, TaskCall
+from callsheet.agents.calls.credentials import Caller, Credentials
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed_outcome, outcome_of
-from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_outcome, read_request
+from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_request
 from callsheet.agents.servers.circuits import Circuits
-from callsheet.agents.servers.oauth.addresses import page_hint
+from callsheet.agents.servers.faults import cleaned_request, failed_call
+from callsheet.agents.servers.server_tasks import TaskFollower, TaskState, started_task
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.text.hidden import shown
-from callsheet.graphs.text.unicode import clean
 
 Key = tuple[str, str, str]
-"""A key of a session: run, agent and user."""
+"""A key of a session: run, agent and user (``Caller.key``)."""
 _WAITING = "\0waiting"
 """In the place of a run: the session waits for another run of its agent and user."""
 Listed = Callable[[str, ServerConfig, Listing, str], object]
@@ -44,9 +45,6 @@ _MOST_RELISTINGS = 10
 _MOST_NAMED = 5
 _LAST_GOODBYE = 8.0
 _BETWEEN_WAVES = 3.0
-LONGEST_WAIT = 10.0
-_LEAST_WAIT = 0.5
-"""Seconds for which a call waits at most, and at least, for a server that is busy."""
 _LIVE: WeakSet[Session] = WeakSet()
 
 
@@ -56,7 +54,7 @@ class _ReadyCall:
 
     session: Session
     method: str
-    params: Mapping[str, Any]
+    params: Mapping[str, object]
     limits: Limits
 
 
@@ -110,7 +108,7 @@ class SessionPool:
         repeatable: bool = False,
         harmless: bool = False,
         permit: Permit = lambda: None,
-        reads: bool = False,
+        reads: ReadsAnswer | None = None,
     ) -> Coroutine[Any, Any, Outcome]:
         """Calls a tool in the run's session with its server, which is started or replaced as necessary.
 
@@ -121,11 +119,19 @@ class SessionPool:
         Raises:
             CancelledError: The caller was cancelled; the session is closed then.
         """
-        waiting = progress_of_caller(), ask_of_caller()
-        request = CallRequest(
-            run_id, agent_id, server, tool, args, repeatable, permit, reads, *waiting, harmless=harmless
-        )
+        request = CallRequest(run_id, agent_id, server, tool, args, repeatable, permit, reads, harmless=harmless)
         return LOOP.awaited(self._call(request))
+
+    def follow(
+        self, run_id: str, agent_id: str, server: ServerConfig, tool: str, task: TaskCall
+    ) -> Coroutine[Any, Any, Outcome]:
+        """Waits for the end of a task as which a server works on an earlier call, and returns the outcome of the call.
+
+        Raises:
+            CancelledError: The caller was cancelled; the server has been asked to cancel the task.
+        """
+        request = CallRequest(run_id, agent_id, server, tool, {}, repeatable=True, permit=lambda: None, task=task)
+        return LOOP.awaited(self._picked_up(request, task))
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[None]:
@@ -185,15 +191,15 @@ class SessionPool:
     def _any(self) -> bool:
         return bool(self._sessions or self._ending)
 
-    async def _ready(self, key: Key, server: ServerConfig, *, asks: bool = False) -> Session:
+    async def _ready(self, key: Key, server: ServerConfig, caller: Caller, *, asks: bool = False) -> Session:
         """Returns the run's session with a server after its tools are listed; starts or replaces it if necessary."""
         session = self._sessions.get(key)
-        if session is None or session.retired or session.server != server:
+        if session is None or session.retired or (session.server, session.caller) != (server, caller):
             if session is not None:
                 session.retire()
                 self._ending.add(session)
             self._forget_lost()
-            session = self._waiting(server, key, asks=asks) or self._opened(server, key, asks=asks)
+            session = self._waiting(server, key, asks=asks) or self._opened(server, key, caller, asks=asks)
             self._sessions[key] = session
         try:
             await asyncio.shield(session.telling)
@@ -201,7 +207,7 @@ class SessionPool:
             if not session.reused:
                 raise
             session.hang_up()  # it died, or hangs, since its last run
-            return await self._ready(key, server, asks=asks)
+            return await self._ready(key, server, caller, asks=asks)
         return session
 
     def _waiting(self, server: ServerConfig, key: Key, *, asks: bool) -> Session | None:
@@ -224,26 +230,26 @@ class SessionPool:
         self._ending = {one for one in self._ending if not one.gone}
         self._sessions = {key: one for key, one in self._sessions.items() if one.loop is here and not one.gone}
 
-    def _opened(self, server: ServerConfig, key: Key, *, asks: bool) -> Session:
+    def _opened(self, server: ServerConfig, key: Key, caller: Caller, *, asks: bool) -> Session:
         def changed() -> None:
             session.outdated = True
             if session.telling.done() and not session.retired:
                 self._tell(key, session)
 
-        session = self._made(server, changed, key[2], asks=asks)
+        session = self._made(server, caller, changed, asks=asks)
         session.idle = True
         self._tell(key, session)
         return session
 
     def _made(
-        self, server: ServerConfig, changed: Callable[[], object] = lambda: None, user: str = "", *, asks: bool = False
+        self, server: ServerConfig, caller: Caller, changed: Callable[[], object] = lambda: None, *, asks: bool = False
     ) -> Session:
         kind: type[Session] = Session
         if server.transport == "openapi":
             from callsheet.agents.servers.http_api import ApiSession
 
             kind = ApiSession
-        session = kind(server, self.limits, changed, user, asks=asks)
+        session = kind(server, self.limits, changed, caller, asks=asks)
         _LIVE.add(session)
         return session
 
@@ -346,7 +352,7 @@ class SessionPool:
                 from callsheet.agents.servers.a2a.agent import read_card
 
                 return await read_card(server, self.limits)
-            session = self._made(server)
+            session = self._made(server, Credentials().of(server, partial=True))
             try:
                 return await session.listing()
             finally:
@@ -358,38 +364,65 @@ class SessionPool:
 
     async def _call(self, request: CallRequest) -> Outcome:
         began = time.monotonic()
-        agent_id = request.agent_id
-        cleaned = _cleaned(request)
+        cleaned = cleaned_request(request)
         if isinstance(cleaned, Outcome):
             return cleaned
         request = cleaned
-        turns = self._turns_of(request)
+        task: TaskState | None = None
         wait: float | None = None
         for is_last in (False, True):
             if wait is not None:
                 # Without a turn, which other calls may use meanwhile.
                 await asyncio.sleep(wait)
-            async with turns, self._turns:
+            async with self._turns_of(request), self._turns:
                 ready = await self._ready_call(request)
                 if isinstance(ready, _ReadyCall):
-                    session = ready.session
                     limits = ready.limits
                     more = (request.progress, request.ask)
                     try:
-                        result = await session.ask(
+                        result = await ready.session.ask(
                             ready.method, ready.params, limits.call, *more, longest=limits.longest_call
                         )
+                        task = None if request.reads else started_task(result)
                     except (Fault, CallsheetError) as error:
-                        outcome, wait = _failed(request, error, sent=True)
+                        outcome, wait = failed_call(request, error, sent=True)
                     else:
-                        outcome = await self._outcome(request, ready, result)
                         wait = None
+                        if task is None:
+                            outcome = await self._outcome(request, ready.session.hidden, limits, result)
+                        else:
+                            outcome = task.outcome
                 else:
                     outcome, wait = ready
             if wait is None or is_last:
                 break
-        self.circuits.told(agent_id, outcome)
+        if task is not None and request.task is None:
+            # Without a turn: how much a server does at once, it decides itself.
+            outcome = await self._followed(request, task)
+        return self._counted(request, outcome, began)
+
+    async def _picked_up(self, request: CallRequest, task: TaskCall) -> Outcome:
+        began = time.monotonic()
+        return self._counted(request, await self._followed(request, TaskState.known(task.id)), began)
+
+    def _counted(self, request: CallRequest, outcome: Outcome, began: float) -> Outcome:
+        """Returns the outcome of a call with its duration, after it was counted for its server."""
+        self.circuits.told(request.circuit, outcome)
         return replace(outcome, seconds=time.monotonic() - began)
+
+    async def _followed(self, request: CallRequest, task: TaskState) -> Outcome:
+        """Returns the outcome of a call on which its server works as a task, when the task has ended."""
+        key = (request.run_id, request.agent_id, request.caller.key)
+        server = request.server.callsheet
+        ready = partial(self._ready, key, request.server, request.caller, asks=request.ask is not None)
+        waits = request.task is None or request.task.waits
+        try:
+            limits = self.limits.own(server.limits).own(server.tools.get(request.tool, {}))
+            follower = TaskFollower(ready, limits, request.progress, request.ask, waits=waits)
+            result = await follower.result(task)
+        except (Fault, CallsheetError) as error:
+            return failed_call(request, error, sent=True)[0]
+        return await self._outcome(request, follower.hidden, limits, result)
 
     def _turns_of(self, request: CallRequest) -> asyncio.Semaphore:
         """Returns the semaphore for the concurrent calls of a server."""
@@ -406,12 +439,12 @@ class SessionPool:
         """
         agent_id = request.agent_id
         tool = request.tool
-        refusal = self.circuits.refusal(agent_id)
+        refusal = self.circuits.refusal(request.circuit)
         if refusal:
             return failed_outcome(agent_id, tool, "refused", refusal.reason), None
         try:
-            key = (request.run_id, agent_id, request.user)
-            session = await self._ready(key, request.server, asks=request.ask is not None)
+            key = (request.run_id, agent_id, request.caller.key)
+            session = await self._ready(key, request.server, request.caller, asks=request.ask is not None)
             refusal = request.permit()
             if refusal:
                 return failed_outcome(agent_id, tool, "refused", refusal.reason), None
@@ -420,57 +453,24 @@ class SessionPool:
                 method, params = read_request(tool, request.args)
                 return _ReadyCall(session, method, params, limits)
         except (Fault, CallsheetError) as error:
-            return _failed(request, error, sent=False)
+            return failed_call(request, error, sent=False)
         return _ReadyCall(session, "tools/call", {"name": tool, "arguments": request.args}, limits)
 
-    async def _outcome(self, request: CallRequest, ready: _ReadyCall, result: Mapping[str, Any]) -> Outcome:
+    async def _outcome(
+        self, request: CallRequest, hidden: Callable[[str], str], limits: Limits, result: Mapping[str, object]
+    ) -> Outcome:
         """Reads the raw answer to a call."""
         agent_id = request.agent_id
         tool = request.tool
         keep = self.results.of(request.run_id, agent_id, tool)
-        read: Callable[..., Outcome] = read_outcome if request.reads else outcome_of
+        read = request.reads or outcome_of
         try:
             # In a thread: media and long texts are written to files.
-            outcome = await asyncio.to_thread(read, agent_id, tool, result, ready.limits, keep)
+            outcome: Outcome = await asyncio.to_thread(read, agent_id, tool, result, limits, keep)
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
             outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
-        return replace(outcome, error=ready.session.hidden(outcome.error))
-
-
-def _cleaned(request: CallRequest) -> CallRequest | Outcome:
-    """Returns a call with arguments that JSON supports; or the outcome of one whose arguments it does not."""
-    agent_id = request.agent_id
-    tool = request.tool
-    try:
-        request = replace(request, args=clean(dict(request.args)))
-        json.dumps(request.args, allow_nan=False, default=str)
-    except CallsheetError as error:
-        return failed_outcome(agent_id, tool, "refused", f"the arguments are {error}")
-    except ValueError:  # it would be sent as null
-        return failed_outcome(agent_id, tool, "refused", "the arguments contain a number that JSON does not support")
-    return request
-
-
-def _failed(request: CallRequest, error: Fault | CallsheetError, *, sent: bool) -> tuple[Outcome, float | None]:
-    """Returns the outcome of a failed call, and after how many seconds it may be sent again, or None."""
-    agent_id = request.agent_id
-    tool = request.tool
-    if isinstance(error, CallsheetError):
-        return failed_outcome(agent_id, tool, "start", str(error)), None
-    effect = error.effect if sent else "none"
-    hint = page_hint(agent_id) if error.kind == "sign_in" else ""
-    again = effect == "none" or request.repeatable or request.harmless
-    return failed_outcome(agent_id, tool, error.kind, f"{error}{hint}", effect), _wait(error) if again else None
-
-
-def _wait(fault: Fault) -> float | None:
-    """Returns after how many seconds a harmless call may be sent again; None for never."""
-    if fault.kind == "crash":  # the server crashed, or has restarted and lost the session
-        return 0.0
-    if fault.kind != "busy" or fault.wait is None or fault.wait > LONGEST_WAIT:
-        return None
-    return max(fault.wait, _LEAST_WAIT)
+        return replace(outcome, error=hidden(outcome.error))
 
 
 def _name_late(tasks: Mapping[str, asyncio.Task[Listing]]) -> None:

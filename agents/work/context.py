@@ -347,7 +347,20 @@ def list_results(request: str, results: Sequence[StepResult]) -> str:
     if not done and not effects:
         said = f' for "{_shortened(request.strip(), 200)}"' if request.strip() else ""
         parts.insert(0, f"Nothing was done{said}.")
-    return "\n".join(parts)
+    return join_results(parts)
+
+
+def join_results(parts: Sequence[str]) -> str:
+    """Joins results of steps: a line each, or with an empty line between them if one of them has several lines."""
+    gap = "\n\n" if any("\n" in part for part in parts) else "\n"
+    return gap.join(parts)
+
+
+def head_result(text: str, said: str) -> str:
+    """Returns what a step says under its text: in the same line if it is one line."""
+    head = f"{text.strip().rstrip('.;,')}:".replace("?:", "?")
+    gap = "\n" if "\n" in said else " "
+    return f"{head}{gap}{said}"
 
 
 def not_done(results: Sequence[StepResult]) -> list[str]:
@@ -361,7 +374,7 @@ def not_done(results: Sequence[StepResult]) -> list[str]:
 
 
 def _line(result: StepResult, said: str) -> str:
-    return _shortened(f"{result.text.strip().rstrip('.;,')}: {said}".replace("?:", "?"))
+    return _shortened(head_result(result.text, said))
 
 
 def _shortened(text: str, longest: int = _LONGEST_LINE) -> str:

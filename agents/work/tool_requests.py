@@ -58,7 +58,7 @@ class ToolRequests:
         find: Returns the roster lines of the agents that fit some words, with the names of their tools.
         list_tools: Returns the names of the tools of an agent.
         bind: Makes tools from ids, given the names in use; returns them by the names that the model sees.
-        skills: Returns the texts of skills, by name, from their ids.
+        skills: Returns the texts of skills, by name, from their ids; it may ask servers, and blocks meanwhile.
         refused: Returns those of these tools that cannot be called now, with the reasons.
         told: Returns what a model must know about new tools, as text; it may read files.
         added: Called with what was asked for, and the ids of the tools that were added.
@@ -96,7 +96,7 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
         lines.append(told)
     lines += _unknown_lines(named)
     lines += [requests.list_tools(agent) for agent in named.agents]
-    lines += _skill_lines(named, requests)
+    lines += await asyncio.to_thread(_skill_lines, named, requests)
     search = _search_text(words, named)
     if search:
         lines.append(await requests.find(search))
@@ -118,7 +118,8 @@ def _names_and_words(need: _Need, catalog: Catalog) -> tuple[list[str], str]:
 def _add(named: NamedTools, tools: Mapping[str, BoundTool], requests: ToolRequests) -> tuple[list[str], list[str]]:
     """Adds named tools; returns the ids of those that were added, and lines about all of them."""
     held = {tool.id: name for name, tool in tools.items()}
-    refused = requests.refused(named.ids)
+    beside = _always_beside(named.ids, requests.catalog, held)
+    refused = requests.refused([*named.ids, *beside])
     new: list[str] = []
     lines: list[str] = []
     for one in named.ids:
@@ -128,11 +129,20 @@ def _add(named: NamedTools, tools: Mapping[str, BoundTool], requests: ToolReques
             lines.append(f"{one} cannot be called now: {refused[one]}")
         elif one in requests.catalog.tools:
             new.append(one)
+    if new:
+        new += [one for one in beside if one not in refused]
     added = requests.bind(new[: requests.most], list(tools))
     left = new[requests.most :]
     if left:
         lines.append(f"Not added, because a call adds at most {requests.most}: {', '.join(left)}")
     return [tool.id for tool in added.values()], [*_added_lines(added, requests.catalog), *lines]
+
+
+def _always_beside(ids: Sequence[str], catalog: Catalog, held: Collection[str]) -> list[str]:
+    """Returns the tools that come with every tool of the agents of these tools, as far as they are not held."""
+    agents = dict.fromkeys(catalog.tools[one].agent for one in ids if one in catalog.tools)
+    beside = [tool.id for agent in agents for tool in catalog.by_id[agent].tools if tool.always]
+    return [one for one in beside if one not in held and one not in ids]
 
 
 def _search_text(words: str, named: NamedTools) -> str:
@@ -162,11 +172,14 @@ def _unknown_lines(named: NamedTools) -> Iterator[str]:
         yield f"There is no tool {name!r}{hint}"
 
 
-def _skill_lines(named: NamedTools, requests: ToolRequests) -> Iterator[str]:
+def _skill_lines(named: NamedTools, requests: ToolRequests) -> list[str]:
+    """Returns the texts of the named skills; a server may have to be asked for them."""
+    lines: list[str] = []
     skills = [requests.catalog.skills_by_id[one] for one in named.ids if one in requests.catalog.skills_by_id]
     texts = requests.skills([skill.id for skill in skills]) if skills else {}
     for skill in skills:
-        if skill.name in texts:
-            yield f"The skill {skill.name!r}:\n{texts[skill.name]}"
+        if skill.label in texts:
+            lines.append(f"The skill {skill.label!r}:\n{texts[skill.label]}")
         else:
-            yield f"The skill {skill.name!r} cannot be read here"
+            lines.append(f"The skill {skill.label!r} cannot be read here")
+    return lines

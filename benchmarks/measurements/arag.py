@@ -274,9 +274,10 @@ class Reader:
     tokens: int = 0
 
     def search(self, search: Callable[..., Hits], query: Any) -> None:
-        """Calls one of the searches, for one sentence."""
+        """Calls one of the searches, for one sentence; the rules do without the heading above it."""
         self.calls.append(search.__name__)
-        self.tokens += search(self.index, query, top_k=1, snippets=0).tokens
+        hits = search(self.index, query, top_k=1, snippets=0).hits
+        self.tokens += sum(estimated_tokens(snippet) for hit in hits for snippet in hit.snippets)
 
     def fetch(self, chunks: Sequence[str]) -> list[str]:
         """Reads chunks; the texts of those that were not read before."""

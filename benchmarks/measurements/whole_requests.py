@@ -74,6 +74,11 @@ def read_plans(path: Path) -> dict[str, RecordedPlan]:
     return {line["id"]: RecordedPlan(tuple(line["picks"]), tuple(line["steps"])) for line in lines}
 
 
+def plans_of(name: str) -> dict[str, RecordedPlan]:
+    """The recorded answers to the requests of a benchmark, by their ids; empty if there are none."""
+    return read_plans(_FOLDER / PLANS[name]) if name in PLANS else {}
+
+
 def by_request(retriever: AgentGraphRetriever, case: Case, plan: RecordedPlan) -> list[str]:
     """Retrieval by the whole request, as by default."""
     return [tool.id for tool in retriever.select(case.query).tools]
@@ -135,7 +140,7 @@ def measure(worlds: Sequence[tuple[Benchmark, World]]) -> Mapping[str, object]:
     for bench, world in worlds:
         if bench.name not in PLANS:
             continue
-        plans = read_plans(_FOLDER / PLANS[bench.name])
+        plans = plans_of(bench.name)
         if bench.name == LARGE:
             part = large_catalog(bench)
             rows += rows_of(part, World(part.catalog, world.vectors), plans)

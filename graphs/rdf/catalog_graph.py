@@ -46,7 +46,7 @@ TEXTS: Mapping[URIRef, Mapping[str, URIRef]] = {
         "system": CS.system,
     },
     CS.Tool: {"name": CS.name, "title": DCTERMS.title, "description": DCTERMS.description},
-    CS.Skill: {"name": CS.name, "description": DCTERMS.description, "text": CS.instructions},
+    CS.Skill: {"name": CS.name, "description": DCTERMS.description, "text": CS.instructions, "agent": CS.servedBy},
     CS.Field: {"name": CS.name, "description": DCTERMS.description, "format": CS.valueFormat},
     CS.Dependency: {
         "kind": CS.kind,
@@ -172,6 +172,8 @@ class _Writing:
     def _tool(self, node: URIRef, tool: Tool, position: int) -> None:
         self._entity(node, CS.Tool, tool, position)
         self._add(node, (CS.core, Literal(tool.core)))
+        if tool.always:
+            self._add(node, (CS.always, Literal(tool.always)))
         for name, term in DOCUMENTS.items():
             value = getattr(tool, name)
             if value is not None and (value or name != "annotations"):
@@ -308,6 +310,7 @@ class _Reading:
             return {
                 "agent": agent,
                 "core": self._value(node, CS.core, bool) or False,
+                "always": self._value(node, CS.always, bool) or False,
                 "depends_on": self._dependencies(node),
                 "capabilities": self._in_order(node, CS.capabilityOrder, ids),
                 **self._documents(node),

@@ -187,7 +187,8 @@ class ReaderNodes:
                 reply = await next_message(model, messages, [] if over else self._tools(state), self.prompts)
         except ModelError as error:
             quotes = await asyncio.to_thread(self._quoted, state, forced=True)
-            reply = quotes.model_copy(update={"content": f"{quotes.text}\n({error})"})
+            about = {**quotes.additional_kwargs["arag"], "error": str(error)}
+            reply = AIMessage(f"{quotes.text}\n({error})", additional_kwargs={"arag": about})
         return {"loops": state["loops"] + 1, "forced": over, "messages": [reply]}
 
     def act(self, state: ReaderState) -> dict[str, Any]:
@@ -209,12 +210,15 @@ class ReaderNodes:
         said, cited, dropped = check_citations(last.text, read)
         text = said or "The model gave no answer."
         citations = cited
-        nothing_found = last.additional_kwargs.get("arag", {}).get("answered") is False
+        reply: Mapping[str, object] = last.additional_kwargs.get("arag", {})
+        nothing_found = reply.get("answered") is False
         if not nothing_found and not cited and self.model() is not None:
             citations = [chunk for chunk in _read_since(state["messages"]) if chunk in read]
             text += f"\n(It cites nothing. Read for it: [{'] ['.join(citations)}])" if citations else ""
         about: dict[str, Any] = {"citations": cited, "dropped": dropped, "forced": state["forced"]}
         about |= {"answered": bool(said) and not nothing_found, "failed": not said}
+        if "error" in reply:
+            about["error"] = reply["error"]
         final = {"content": text, "name": "arag", "additional_kwargs": {"arag": about}}
         return {"messages": [last.model_copy(update=final)], "citations": citations}
 

@@ -12,15 +12,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.runtime import get_runtime
 from langgraph.types import Command
 from pydantic import Field
 from typing_extensions import TypedDict
 
 from callsheet.agents.approval.supervised_call import NOBODY
 from callsheet.agents.calls.review import decision_on, flat
-from callsheet.orchestrator.run.run_context import sync_and_async
-from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.run.run_context import context, store, sync_and_async
+from callsheet.orchestrator.run.settings import AskSettings, Settings
 from callsheet.orchestrator.state import input_text
 
 _AUTH = "langgraph_auth"
@@ -49,7 +48,7 @@ class AskState(AskInput, AskOutput):
     """The state of the app."""
 
 
-def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, AskInput, AskOutput]:
+def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, AskSettings, AskInput, AskOutput]:
     """Returns the supervisor as an app with small schemas, for MCP clients and scripts.
 
     Each question is independent. Nobody can be asked: a call that needs approval is not made, and the answer says so.
@@ -57,7 +56,7 @@ def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Ask
     Args:
         supervisor: ``create_supervisor(...)``, compiled without a checkpointer.
     """
-    workflow = StateGraph(AskState, context_schema=Settings, input_schema=AskInput, output_schema=AskOutput)
+    workflow = StateGraph(AskState, context_schema=AskSettings, input_schema=AskInput, output_schema=AskOutput)
     workflow.add_node("supervisor", sync_and_async(_answered, "supervisor", supervisor))
     workflow.add_edge(START, "supervisor")
     workflow.add_edge("supervisor", END)
@@ -67,15 +66,16 @@ def create_ask_app(supervisor: Supervisor) -> StateGraph[AskState, Settings, Ask
 async def _answered(state: AskInput, supervisor: Supervisor) -> AskOutput:
     """Runs the supervisor in a thread of its own, which is not kept; pending questions are refused."""
     request = HumanMessage(input_text(state, "question"))
-    runtime = get_runtime(Settings)
-    app = supervisor.copy({"checkpointer": InMemorySaver(), "store": runtime.store})
+    given = context(AskSettings) or AskSettings()
+    settings = Settings(**given.model_dump(exclude_unset=True))
+    app = supervisor.copy({"checkpointer": InMemorySaver(), "store": store()})
     ours = get_config().get("configurable", {})
     user = {key: value for key, value in ours.items() if key.startswith(_AUTH)}
     config: RunnableConfig = {"configurable": {**user, "thread_id": uuid.uuid4().hex}}
-    found = await app.ainvoke({"messages": [request]}, config, context=runtime.context)
+    found = await app.ainvoke({"messages": [request]}, config, context=settings)
     while asked := [q for q in found.get("__interrupt__", ()) if "reject" in flat(q.value).get("decisions", ())]:
         refusals = {question.id: decision_on("reject", question.value, message=NOBODY) for question in asked}
-        found = await app.ainvoke(Command(resume=refusals), config, context=runtime.context)
+        found = await app.ainvoke(Command(resume=refusals), config, context=settings)
     waiting = "; ".join(str(one.value) for one in found.get("__interrupt__", ()))
     answer = f"Not finished: an agent asks a person; {NOBODY}: {waiting}" if waiting else found["messages"][-1].text
     return {"answer": answer, "steps": [_step(step, found["results"]) for step in found["plan"]["steps"]]}

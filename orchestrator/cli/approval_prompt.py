@@ -283,25 +283,28 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
     return "", None
 
 
-def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
+def ask_consent(sources: Sequence[str], *, yes: bool) -> bool:
     """Asks at the terminal for consent to what these catalogs would start or read, and stores it.
+
+    Returns whether there is consent to something new.
 
     Raises a ``TrustError`` if the person does not consent. If nobody can be asked, loading fails later and says what to
     do.
     """
     if yes or yes_from_environment() or not has_terminal():
-        return
+        return False
     agreements = Agreements()
     known = agreements.known()
     # Two entries that start the same command are two servers, and both are shown.
     starts = {str(start): start for source in sources for start in starts_in(source)}
     new = [start for start in starts.values() if start.digest not in known]
     if not new:
-        return
+        return False
     click.echo(f"The catalog wants to {doing(new)}:\n" + "\n".join(f"  {start}" for start in new), err=True)
     if not click.confirm("Allow this now and in future?", err=True):
         raise TrustError("there is no consent, so nothing was started or read")
     agreements.add(new)
+    return True
 
 
 def ask_trust(loaded: Loaded, *, yes: bool) -> bool:

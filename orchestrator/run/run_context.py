@@ -31,6 +31,7 @@ from callsheet.agents import (
 )
 from callsheet.agents.approval.supervision import Reviews
 from callsheet.agents.calls.call_context import LOOP
+from callsheet.agents.calls.credentials import AUTH_USER, configurable_of_run, field_of, is_authenticated
 from callsheet.agents.models.chat_models import limit_model_calls
 from callsheet.graphs import Catalog, Loaded, Policy, SettingsError, User
 from callsheet.graphs.dependencies import ObservationLog, OutcomeLog, Seen, observed, outcomes_of
@@ -77,7 +78,6 @@ _ANONYMOUS = (
     "the server, or authenticate its clients"
 )
 _STORED = "{} is a preference in the store, which others may have written, so it stays {}: set it in the run's context"
-_USER = "langgraph_auth_user"
 _PERMISSIONS = "langgraph_auth_permissions"
 PREFERENCES = "preferences"
 """The key of a user's preferences in the user's namespace; the value has fields of ``Settings``."""
@@ -89,8 +89,8 @@ def caller() -> User:
 
     The server sets ``configurable["langgraph_auth_user"]``, which clients cannot.
     """
-    configurable = _configurable()
-    return user_of(configurable.get(_USER), configurable.get(_PERMISSIONS))
+    configurable = configurable_of_run()
+    return user_of(configurable.get(AUTH_USER), configurable.get(_PERMISSIONS))
 
 
 def anonymous_client() -> bool:
@@ -99,11 +99,8 @@ def anonymous_client() -> bool:
     False in a program that uses the library: only the server sets a user, possibly an anonymous one, and a client
     cannot remove it. With ``langgraph dev`` anybody can pose as Studio, so Studio's user is anonymous.
     """
-    configurable = _configurable()
-    if _USER not in configurable:
-        return False
-    user = configurable[_USER]
-    return not user_of(user).id or _field(user, "is_authenticated") is False
+    configurable = configurable_of_run()
+    return AUTH_USER in configurable and not is_authenticated(configurable[AUTH_USER])
 
 
 def standing_approvals(loaded: Loaded) -> StandingApprovals | None:
@@ -119,28 +116,17 @@ def call_ledger(loaded: Loaded) -> CallLedger:
     return CallLedger(loaded.label, None if anonymous_client() else caller().id)
 
 
-def _configurable() -> Mapping[str, Any]:
-    try:
-        return get_config().get("configurable") or {}
-    except RuntimeError:  # outside of a run
-        return {}
-
-
 def user_of(user: object, permissions: object = ()) -> User:
     """Converts the user object of an authentication to a ``User``; without an identity, the user is anonymous.
 
     It is an object or a mapping with ``identity``, and optionally ``groups`` and ``permissions``, which both become
     groups.
     """
-    identity = _field(user, "identity")
+    identity = field_of(user, "identity")
     if not isinstance(identity, str) or not identity:
         return User()
-    groups = {*_names(_field(user, "groups")), *_names(_field(user, "permissions"))}
+    groups = {*_names(field_of(user, "groups")), *_names(field_of(user, "permissions"))}
     return User(identity, frozenset(groups | _names(permissions)))
-
-
-def _field(user: object, name: str) -> object:
-    return user.get(name) if isinstance(user, Mapping) else getattr(user, name, None)
 
 
 def _names(value: object) -> set[str]:
@@ -282,7 +268,7 @@ def context(kind: type[S]) -> S | None:
     if isinstance(given, kind):
         return given
     # A graph inside another graph inherits its context, which is not meant for it.
-    is_inside = "|" in str(_configurable().get("checkpoint_ns", ""))
+    is_inside = "|" in str(configurable_of_run().get("checkpoint_ns", ""))
     if isinstance(given, GraphSettings) and not is_inside:
         raise SettingsError(f"the context of this graph is {kind.__name__}(...), not {type(given).__name__}(...)")
     return None

@@ -17,6 +17,8 @@ _RANKING = (
     "agents", "tool_floor", "lexical_weight", "capability_weight",
     "search", "ranking", "agent_weight", "tool_weight", "rrf_k", "pool", "expansion",
 )  # fmt: skip
+_STAGES = ("plan", "dispatch", "worker", "revise", "answer", "retriever")
+"""The stages of a supervisor in the order in which Studio shows their settings; what few people change comes last."""
 TOOL_FLOOR = 0.0005
 """The default of ``tool_floor``; docs/concepts/retrieval.md has the measurement."""
 Planning = Literal["auto", "none"]
@@ -39,7 +41,10 @@ def unknown_setting(name: str, known: Iterable[str]) -> str:
 
 
 def _option(default: Any, *nodes: str, prompt: bool = False, **bounds: Any) -> Any:
-    """Returns a setting that Studio shows at these nodes; the attribute's docstring is its description."""
+    """Returns a setting that Studio shows at these nodes; the attribute's docstring is its description.
+
+    ``bounds`` are the limits of its values, and its ``title``, if that is not the name.
+    """
     shown: dict[str, Any] = {"langgraph_nodes": list(nodes)}
     if prompt:
         shown["langgraph_type"] = "prompt"
@@ -50,7 +55,8 @@ class GraphSettings(BaseModel):
     """Options of one run of a graph; Studio and ``langgraph_sdk`` pass them as ``context``.
 
     Attributes:
-        FIRST: What people change first. Studio shows these at the top, and the others as advanced ones of their node.
+        FIRST: What people change first. Studio shows these at the top, and the others, node by node, as advanced ones.
+        NODES: The nodes of the graph at which Studio shows all settings; by default, each has its own.
 
     Raises:
         SettingsError: A setting is unknown, or a value is invalid; the message names every such setting.
@@ -59,6 +65,7 @@ class GraphSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     FIRST: ClassVar[tuple[str, ...]] = ()
+    NODES: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, **values: Any) -> None:
         try:
@@ -75,20 +82,35 @@ class GraphSettings(BaseModel):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core_schema: Any, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The schema of the form that Studio shows: the first settings first, each with its title."""
+        """Returns the schema of the form that Studio shows: the first settings first, then those of each stage."""
         schema = handler.resolve_ref_schema(handler(core_schema))
         properties: dict[str, Any] = schema["properties"]
-        ordered = [*cls.FIRST, *(name for name in properties if name not in cls.FIRST)]
-        schema["properties"] = {name: {**properties[name], "title": cls._title(name)} for name in ordered}
+        advanced = sorted((name for name in properties if name not in cls.FIRST), key=cls._place)
+        form: dict[str, JsonSchemaValue] = {}
+        for name in (*cls.FIRST, *advanced):
+            form[name] = {**properties[name], "title": cls._title(name)}
+            # Studio shows a description as it stands.
+            form[name]["description"] = " ".join(form[name]["description"].replace("``", "`").split())
+            if cls.NODES:
+                form[name]["langgraph_nodes"] = list(cls.NODES)
+        schema["properties"] = form
         return schema
 
     @classmethod
     def _title(cls, name: str) -> str:
-        words = name.replace("_", " ").capitalize()
-        if name in cls.FIRST:
-            return words
+        words = cls.model_fields[name].title or name.replace("_", " ").capitalize()
+        return words if name in cls.FIRST else f"Advanced, {cls._stage(name)}: {words}"
+
+    @classmethod
+    def _stage(cls, name: str) -> str:
+        """Returns the first node to which a setting belongs."""
         shown: Any = cls.model_fields[name].json_schema_extra
-        return f"Advanced, {shown['langgraph_nodes'][0]}: {words}"
+        return str(shown["langgraph_nodes"][0])
+
+    @classmethod
+    def _place(cls, name: str) -> int:
+        stage = cls._stage(name)
+        return _STAGES.index(stage) if stage in _STAGES else len(_STAGES)
 
     @classmethod
     def _problem(cls, error: Mapping[str, Any]) -> str:
@@ -103,28 +125,16 @@ class GraphSettings(BaseModel):
         return defaults.model_copy(update=self.model_dump(exclude_unset=True))
 
 
-class RetrieverSettings(GraphSettings):
-    """Options of one run of the retriever; Studio and ``langgraph_sdk`` pass them as ``context``.
+class RankingSettings(GraphSettings):
+    """Options of the retriever, in every graph that has one."""
 
-    Raises:
-        SettingsError: A setting is unknown, or a value is invalid; the message names every such setting.
-    """
-
-    FIRST: ClassVar[tuple[str, ...]] = ("tools", "schema_tokens", "agents", "search", "ranking")
-
-    tools: int = _option(15, "retriever", ge=1, le=128)
-    """Maximum tools per worker; those that a plan does not name fill at most ten places."""
-    schema_tokens: int | None = _option(8_000, "retriever", ge=1, le=1_000_000)
-    """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
     agents: int | None = _option(None, "retriever", ge=1, le=1_000)
-    """Maximum agents of a step; the retriever's own if empty, which is no limit."""
-    tool_floor: float = _option(TOOL_FLOOR, "retriever", ge=0, le=1)
-    """A tool is left out if its expected use is below this share of the best tool's; 0 gives a worker all ``tools``."""
+    """Maximum agents of a selection; the retriever's own if empty, which is no limit."""
     decision_model: OptionalText = _option(None, "retriever")
-    """Chat model that judges the first tools of each step, in one call: their order, and whether one of them fits."""
+    """Chat model that judges the first tools of a selection, in one call: their order, and whether one of them fits."""
     learn: bool = _option(True, "retriever")
-    """Whether to count how the calls of each tool end (``callsheet forget`` deletes the counts), and to rank a tool
-    that failed behind others that fit equally."""
+    """Whether to count how the calls of each tool end, and to rank a tool that failed behind others that fit equally;
+    ``callsheet forget`` deletes the counts."""
     lexical_weight: float | None = _option(None, "retriever", ge=0, le=2)
     """Weight of a perfect match by words, relative to meaning; the retriever's own if empty."""
     capability_weight: float | None = _option(None, "retriever", ge=0, le=2)
@@ -138,7 +148,7 @@ class RetrieverSettings(GraphSettings):
     """Weight of agents, for the ranking ``agent_as_a_graph``."""
     tool_weight: float | None = _option(None, "retriever", ge=0, le=10)
     """Weight of tools, for the ranking ``agent_as_a_graph``."""
-    rrf_k: int | None = _option(None, "retriever", ge=1, le=1_000)
+    rrf_k: int | None = _option(None, "retriever", ge=1, le=1_000, title="RRF k")
     """The k of reciprocal rank fusion, for the ranking ``agent_as_a_graph``."""
     pool: int | None = _option(None, "retriever", ge=1, le=10_000)
     """N, the nodes of the merged list, for the ranking ``agent_as_a_graph``."""
@@ -168,21 +178,46 @@ class RetrieverSettings(GraphSettings):
         return reach
 
 
-class Settings(RetrieverSettings):
-    """Options of one run; Studio and ``langgraph_sdk`` pass them as ``context``.
+class RetrieverSettings(RankingSettings):
+    """Options of one run of the retriever; Studio and ``langgraph_sdk`` pass them as ``context``.
+
+    Raises:
+        SettingsError: A setting is unknown, or a value is invalid; the message names every such setting.
+    """
+
+    FIRST: ClassVar[tuple[str, ...]] = ("tools", "schema_tokens", "agents", "search", "ranking")
+
+    tools: int | None = _option(None, "retriever", ge=1, le=128)
+    """Maximum tools of the selection; the retriever's own if empty, which are ten."""
+    schema_tokens: int | None = _option(None, "retriever", ge=1, le=1_000_000)
+    """Maximum tokens of the schemas of the selected tools; the retriever's own if empty, which is no limit."""
+    tool_floor: float | None = _option(None, "retriever", ge=0, le=1)
+    """A tool is left out if its expected use is below this share of the best tool's; the retriever's own if empty,
+    which is 0."""
+
+
+class AskSettings(RankingSettings):
+    """Options of one run of ``ask``; Studio and ``langgraph_sdk`` pass them as ``context``.
 
     Raises:
         SettingsError: A setting is unknown, or a value is invalid; the message names every such setting.
     """
 
     FIRST: ClassVar[tuple[str, ...]] = ("model", "approval", "planning", "tools", "token_budget")
+    NODES: ClassVar[tuple[str, ...]] = ("supervisor",)
 
+    tools: int = _option(15, "retriever", ge=1, le=128)
+    """Maximum tools per worker; those that a plan does not name fill at most ten places."""
+    schema_tokens: int | None = _option(8_000, "retriever", ge=1, le=1_000_000)
+    """Maximum tokens of the schemas of a worker's tools; no limit if empty."""
+    tool_floor: float = _option(TOOL_FLOOR, "retriever", ge=0, le=1)
+    """A tool is left out if its expected use is below this share of the best tool's; 0 gives a worker all ``tools``."""
     model: OptionalText = _option(None, "plan", "worker", "answer")
     """Chat model for planner, workers and answer, as ``provider:model``; without one, a step must name a tool and all
     its values."""
     approval: Literal["always", "ask", "never"] = _option("ask", "worker")
-    """Which calls a person must approve: ``always`` all, ``ask`` those of tools that are not known to be harmless,
-    ``never`` only those that may delete or overwrite something."""
+    """Which calls need approval: ``always`` all, ``ask`` those of tools that are not known to be harmless, ``never``
+    only those that may delete or overwrite something."""
     planning: Planning = _option("auto", "plan", "revise")
     """Whether a model plans a request: ``auto`` (but for a single small agent), or ``none`` (a worker does all of it,
     and sees the names of all tools itself)."""
@@ -213,8 +248,6 @@ class Settings(RetrieverSettings):
     """Maximum waves of workers that a plan may take."""
     max_request: int = _option(32_000, "plan", ge=100)
     """Maximum characters of a request."""
-    conversation_tokens: int = _option(2_000, "plan", "worker", "answer", ge=0, le=200_000)
-    """Maximum tokens of earlier turns of the conversation in the prompts of planner, workers and answer."""
     run_seconds: float | None = _option(None, "dispatch", gt=0)
     """Seconds after which no step starts, including the time that the run waits for a person; no limit if empty."""
     max_turns: int = _option(24, "worker", ge=1, le=50)
@@ -229,8 +262,20 @@ class Settings(RetrieverSettings):
     """Timeout of one model call in seconds, after which the request is one step, or the results are listed, and the
     answer says so."""
     allow: tuple[str, ...] = _option((), "worker")
-    """Tools, as ``agent/tool``, whose calls need no approval in this run; without a model, a person confirms the calls
-    of all others that are not known to be harmless."""
+    """Tools, as ``agent/tool``, whose calls need no approval in this run."""
+
+
+class Settings(AskSettings):
+    """Options of one run of the supervisor; Studio and ``langgraph_sdk`` pass them as ``context``.
+
+    Raises:
+        SettingsError: A setting is unknown, or a value is invalid; the message names every such setting.
+    """
+
+    NODES: ClassVar[tuple[str, ...]] = ()
+
+    conversation_tokens: int = _option(2_000, "plan", "worker", "answer", ge=0, le=200_000)
+    """Maximum tokens of earlier turns of the conversation in the prompts of planner, workers and answer."""
     transcript: Literal["answer", "calls"] = _option("calls", "answer")
     """What a run adds to ``messages``: its ``answer`` alone, or, before it, the plan and the ``calls`` with the
     beginnings of their results."""

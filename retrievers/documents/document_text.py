@@ -32,6 +32,8 @@ _SUSPICIOUS = 400
 """Number of characters of a sentence beyond which an unclosed quotation mark or bracket may have joined several."""
 _PARAGRAPH = re.compile(r"\n[^\S\n]*\n\s*|\n(?=#{1,6}[^\S\n])|(?m:^#{1,6}[^\S\n][^\n]*\n\s*)")
 """Ends of paragraphs: blank lines, and the lines of Markdown's headings."""
+HEADING = re.compile(r"#{1,6}\s+")
+"""The beginning of a sentence that is a heading of Markdown."""
 _PAIRED = str.maketrans(dict.fromkeys("\"'()[]{}«»“”„‘’‹›「」『』（）【】•·▪●■◦‣", " "))
 HAS_SENTENCEX = find_spec("sentencex") is not None
 """Whether sentencex is installed, which finds the ends of sentences; without it, full stops end them."""
@@ -240,8 +242,6 @@ def content_words(text: str) -> list[str]:
     """Returns the distinct words of a text that indicate its subject, normalised by ``plain``.
 
     Short words are left out: in languages that separate words, they are mostly grammar. See ``words_of``.
-
-    Short words are left out: few of them say anything, in any language that separates words.
     """
     words = words_of(plain(text))
     return list(dict.fromkeys(word for word in words if len(word) >= _LEAST_WORD or is_east_asian(word)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,14 +10,13 @@ from numpy.typing import NDArray
 
 from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.documents.document_index import DocumentIndex
-from callsheet.retrievers.documents.document_text import content_words
+from callsheet.retrievers.documents.document_text import HEADING, content_words
 from callsheet.retrievers.documents.interfaces import TOP_K
 from callsheet.retrievers.documents.sentence_vectors import Similar
 
 NOT_FOUND = "The documents do not answer this."
 LONGEST_ANSWER = 1_500
 """Maximum number of characters of an answer, with headings and citations."""
-_HEADING = re.compile(r"^#{1,6}\s+")
 _LEAST_SHARE = 1 / 3
 """Minimum share of a question's words in one of the sentences and the headings above it: else nothing answers it."""
 _WORDS_WEIGHT = 0.5
@@ -104,7 +102,7 @@ def _quotes(question: str, wanted: frozenset[str], index: DocumentIndex, chunk_i
         heading = ""
         for at in range(similar.starts[place], similar.starts[place + 1]):
             text = " ".join(chunk.passage.sentences[similar.places[at]].split())
-            mark = _HEADING.match(text)
+            mark = HEADING.match(text)
             if mark:
                 heading = text[mark.end() :]
                 continue

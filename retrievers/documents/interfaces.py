@@ -22,23 +22,38 @@ from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.messages import counted
 from callsheet.graphs.trust.policy import READ_ONLY
 from callsheet.retrievers.documents.document_index import DocumentIndex
-from callsheet.retrievers.documents.document_text import Chunk, estimated_tokens, plain
+from callsheet.retrievers.documents.document_text import HEADING, Chunk, estimated_tokens, plain
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk in a search result: its score (Eq. 1 or 3), its matching sentences (Eq. 2), and the keywords in it."""
+    """A chunk in a search result.
+
+    Attributes:
+        score: Its score (Eq. 1 or 3).
+        snippets: Its matching sentences (Eq. 2); none of a chunk that was read before.
+        keywords: The keywords in it.
+        heading: The heading above the first snippet, which says what it is about; empty if there is none, and if it is
+            a snippet itself.
+        was_read: Whether its text was read before.
+    """
 
     chunk: str
     score: float
     snippets: tuple[str, ...]
     keywords: tuple[str, ...] = ()
+    heading: str = ""
+    was_read: bool = False
 
     def __str__(self) -> str:
         """Returns the text for a model."""
         keywords = f" holds {', '.join(self.keywords)}" if self.keywords else ""
-        snippets = " … ".join(self.snippets) or "(no single sentence holds a keyword)"
-        return f"[{self.chunk}]{keywords}: {snippets}"
+        if self.was_read:
+            return f"[{self.chunk}]{keywords} (you have read this chunk before)"
+        if not self.snippets:
+            return f"[{self.chunk}]{keywords}: (no single sentence holds a keyword)"
+        shown = [self.heading, *self.snippets] if self.heading else self.snippets
+        return f"[{self.chunk}]{keywords}: {' … '.join(shown)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +66,7 @@ class Hits:
     @property
     def tokens(self) -> int:
         """Returns the number of tokens of the result."""
-        return sum(estimated_tokens(snippet) for hit in self.hits for snippet in hit.snippets)
+        return sum(estimated_tokens(text) for hit in self.hits for text in (hit.heading, *hit.snippets))
 
     def __str__(self) -> str:
         """Returns the text for a model."""
@@ -108,19 +123,25 @@ _ADDED = "[] \t\n"  # what models add to an id
 
 
 def keyword_search(
-    index: DocumentIndex, keywords: str | Sequence[str], *, top_k: int = TOP_K, snippets: int = SNIPPETS
+    index: DocumentIndex,
+    keywords: str | Sequence[str],
+    *,
+    top_k: int = TOP_K,
+    snippets: int = SNIPPETS,
+    read: Mapping[str, str] | None = None,
 ) -> Hits:
     """Finds the chunks that contain these keywords exactly, in any case.
 
     A chunk's score is the sum of ``count(k, T) * |k|`` over the keywords, with its length in characters, so that longer
     ones have more weight; its snippets are the sentences with a keyword. White space and canonical Unicode forms are
-    normalized.
+    normalized. The note names the keywords that none of the found chunks contains.
 
     Args:
         index: The documents.
         keywords: Words or short phrases.
         top_k: Number of chunks.
         snippets: Estimated tokens of all snippets; each of ``top_k`` chunks has its share, and shows one in any case.
+        read: The context tracker, as in ``chunk_read``; of a chunk in it, no snippets are shown.
 
     Source: A-RAG, Eq. 1 and 2.
 
@@ -137,7 +158,9 @@ def keyword_search(
     _check(top_k)
     lexicon = index.lexicon
     scores: Counter[int] = Counter()
+    chunks_with: dict[str, int] = {}
     for key, occurrences in lexicon.occurrences(list(words)).items():
+        chunks_with[words[key]] = len(occurrences.rows)
         for row, count in zip(occurrences.rows.tolist(), occurrences.counts.tolist(), strict=True):
             scores[row] += count * len(key)
     best = nsmallest(top_k, scores, key=lambda row: (-scores[row], row))
@@ -145,11 +168,27 @@ def keyword_search(
     for row in best:
         chunk = index.chunk(lexicon.ids[row])
         if chunk is not None:  # None if another process has updated the index
-            hits.append(_keyword_hit(chunk, scores[row], words, snippets // top_k))
-    return _found(index, hits, f"no chunk holds {' or '.join(words.values())}; try other words")
+            hits.append(_keyword_hit(chunk, scores[row], words, snippets // top_k, read or {}))
+    shown = {keyword for hit, _ in hits for keyword in hit.keywords}
+    others = {keyword: count for keyword, count in chunks_with.items() if keyword not in shown}
+    return _found(index, hits, f"no chunk holds {' or '.join(words.values())}; try other words", _about_others(others))
 
 
-def _keyword_hit(chunk: Chunk, score: int, words: Mapping[str, str], most: int) -> tuple[Hit, int]:
+def _about_others(chunks_with: Mapping[str, int]) -> str:
+    """Returns a note on the keywords that are in none of the chunks found, with how many chunks have each."""
+    absent = [keyword for keyword, count in chunks_with.items() if not count]
+    elsewhere = [f"{keyword} ({counted(count, 'chunk')})" for keyword, count in chunks_with.items() if count]
+    notes: list[str] = []
+    if absent:
+        notes.append(f"no chunk holds {' or '.join(absent)}")
+    if elsewhere:
+        notes.append(f"only in chunks that are not shown: {', '.join(elsewhere)}; search for it alone")
+    return "; ".join(notes)
+
+
+def _keyword_hit(
+    chunk: Chunk, score: int, words: Mapping[str, str], most: int, read: Mapping[str, str]
+) -> tuple[Hit, int]:
     """Returns a hit of a keyword search with the sentences that contain a keyword; ``words`` are by plain keyword."""
     text = plain(chunk.text)
     keys = [key for key in words if key in text]
@@ -157,10 +196,17 @@ def _keyword_hit(chunk: Chunk, score: int, words: Mapping[str, str], most: int) 
     for place, sentence in enumerate(map(plain, chunk.passage.sentences)):
         if any(key in sentence for key in keys):
             places.append(place)
-    return _hit(chunk, score, places, most, *(words[key] for key in keys))
+    return _hit(chunk, score, places, most, read, *(words[key] for key in keys))
 
 
-def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, snippets: int = SNIPPETS) -> Hits:
+def semantic_search(
+    index: DocumentIndex,
+    query: str,
+    *,
+    top_k: int = TOP_K,
+    snippets: int = SNIPPETS,
+    read: Mapping[str, str] | None = None,
+) -> Hits:
     """Finds the chunks with the sentences nearest in meaning.
 
     A chunk's score is the cosine of its best sentence. Its snippets are this sentence and those of its others that are
@@ -188,7 +234,7 @@ def semantic_search(index: DocumentIndex, query: str, *, top_k: int = TOP_K, sni
             places = similar.places[own]
             order = np.argsort(-cosines, kind="stable")
             best = [int(places[i]) for i in order if i == order[0] or cosines[i] >= least[0]]
-            hits.append(_hit(chunk, float(similar.scores[at]), best, snippets // top_k))
+            hits.append(_hit(chunk, float(similar.scores[at]), best, snippets // top_k, read or {}))
     note = ""
     if similar.compared < len(similar.chunks):
         of = f"{similar.compared:,} of {len(similar.chunks):,} chunks"
@@ -222,16 +268,29 @@ def _check(top_k: int) -> None:
         raise SettingsError(f"top_k must be 1 to {MOST_HITS}, not {top_k}")
 
 
-def _hit(chunk: Chunk, score: float, places: Sequence[int], most: int, *keywords: str) -> tuple[Hit, int]:
+def _hit(
+    chunk: Chunk, score: float, places: Sequence[int], most: int, read: Mapping[str, str], *keywords: str
+) -> tuple[Hit, int]:
     """Returns a hit with its first matching sentences within a budget of tokens, and how many are not shown.
 
     The first is shown in any case; they come in the order of the chunk.
     """
+    if read.get(chunk.id) == chunk.digest:
+        return Hit(chunk.id, score, (), keywords, was_read=True), 0
     texts = [_SPACE.sub(" ", sentence) for sentence in chunk.passage.sentences]
     totals = list(accumulate(estimated_tokens(texts[place]) for place in places))
     count = sum(total <= max(most, totals[0]) for total in totals)
     shown = sorted(places[:count])
-    return Hit(chunk.id, score, tuple(texts[place] for place in shown), keywords), len(places) - count
+    heading = _heading_above(shown[0], texts) if shown else ""
+    hit = Hit(chunk.id, score, tuple(texts[place] for place in shown), keywords, heading)
+    return hit, len(places) - count
+
+
+def _heading_above(place: int, texts: Sequence[str]) -> str:
+    """Returns the nearest heading above a sentence of a chunk; empty if there is none, or if it is one itself."""
+    if HEADING.match(texts[place]):
+        return ""
+    return next((text for text in reversed(texts[:place]) if HEADING.match(text)), "")
 
 
 def _found(index: DocumentIndex, hits: Sequence[tuple[Hit, int]], nothing: str, note: str = "") -> Hits:
@@ -284,11 +343,11 @@ class DocumentTools:
 
     def keyword_search(self, keywords: Keywords, top_k: Many = TOP_K) -> Result:
         """Find chunks that hold these words to the letter, in any case; longer keywords count more. Gives chunk ids with the sentences that hold a keyword, not whole chunks. Best for names, numbers and terms; give several short keywords rather than a sentence."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: keyword_search(self.index, keywords, top_k=top_k))
+        return self._result(lambda: keyword_search(self.index, keywords, top_k=top_k, read=self.read))
 
     def semantic_search(self, query: Sought, top_k: Many = TOP_K) -> Result:
         """Find chunks by meaning, where the words of the documents are not known. Gives chunk ids with the sentences nearest to the query, not whole chunks."""  # noqa: E501 (models read it in one line)
-        return self._result(lambda: semantic_search(self.index, query, top_k=top_k))
+        return self._result(lambda: semantic_search(self.index, query, top_k=top_k, read=self.read))
 
     def chunk_read(self, chunk_ids: Ids) -> Result:
         """Read chunks whole, before you answer from them. Where a text begins or ends too early, also read the chunk with the number before or after it. A chunk that you have read before is not shown again."""  # noqa: E501 (models read it in one line)

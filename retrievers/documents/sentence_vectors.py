@@ -85,6 +85,7 @@ class SentenceVectors(SqliteFile):
         self._store = store
         self._used: set[bytes] = set()
         self._table: _Table | None = None
+        self._last: tuple[str, Similar] | None = None
         self._building = threading.Lock()
 
     def fill(self, chunks: Iterable[Chunk], most: float, progress: Progress) -> tuple[int, bool]:
@@ -134,24 +135,32 @@ class SentenceVectors(SqliteFile):
             connection.executemany("DELETE FROM vector WHERE id = ?", unused)
         with self._building:
             self._table = None
+            self._last = None
 
     def similar(self, query: str, words: Callable[[], Mapping[str, float]]) -> Similar:
         """Compares a query with all sentences, or only with those of the most promising chunks.
 
         Other chunks get an estimated score. ``words`` returns, for the id of each chunk, its share of the query's
-        words, weighted by rarity.
+        words, weighted by rarity. A query that is repeated, as to choose chunks and then sentences, is compared once.
         """
+        last = self._last
+        if last is not None and last[0] == query:
+            return last[1]
         vector = encode_spans(self._embeddings, query)
         with self._building:
             if self._table is None:
                 self._table = self._built()
-            table = self._table
-            cosines = self._cosines(vector)
-            if all(row in cosines for row in table.ids):
-                return _exact(table, cosines)
-            by_digest = self._compare_digests(table, cosines, vector)
-            compared = _promising(table, by_digest, words())
-            self._compare_sentences(table, compared, cosines, vector)
+            similar = self._compared(self._table, vector, words)
+            self._last = (query, similar)
+        return similar
+
+    def _compared(self, table: _Table, vector: Vectors, words: Callable[[], Mapping[str, float]]) -> Similar:
+        cosines = self._cosines(vector)
+        if all(row in cosines for row in table.ids):
+            return _exact(table, cosines)
+        by_digest = self._compare_digests(table, cosines, vector)
+        compared = _promising(table, by_digest, words())
+        self._compare_sentences(table, compared, cosines, vector)
         return _estimated(table, cosines, by_digest, compared)
 
     def _compare_digests(self, table: _Table, cosines: dict[bytes, float], vector: Vectors) -> NDArray[np.float32]:

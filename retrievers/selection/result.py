@@ -174,6 +174,7 @@ class PickedTool:
         probability: Probability that the tool does what the request asks, or a part of it: from the decision model, or
             else from ``scoring.tool_probability``; None if neither gives one.
         named: The place of the tool, from 1, among those that the plan names for the step; 0 if it is not named.
+        always: Whether the tool comes with every other tool of its agent.
     """
 
     id: str
@@ -184,6 +185,7 @@ class PickedTool:
     inferred: str = ""
     probability: float | None = None
     named: int = 0
+    always: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +312,8 @@ def explain_tool(tool_id: str, selection: Selection) -> str:
     picked = next(tool for tool in selection.tools if tool.id == tool_id)
     if picked.named:
         return "named in the plan"
+    if picked.always and len(picked.via) > 1:
+        return f"always, with {picked.via[-2]}"
     if len(picked.via) > 1:
         word = "required" if picked.required else "used"
         why = f"; inferred: {picked.inferred}" if picked.inferred else ""

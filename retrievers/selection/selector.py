@@ -458,4 +458,5 @@ class Selector:
         row = self.ranker.row[path[-1]]
         score = float(ranked.scores[row])
         use = ranked.use.get(row, 0.0)
-        return PickedTool(path[-1], score, path, needed, use, evidence(self.graph, path))
+        always = self.catalog.tools[path[-1]].always
+        return PickedTool(path[-1], score, path, needed, use, evidence(self.graph, path), always=always)

@@ -259,7 +259,8 @@ class _RankedStep:
 
     def _tool(self, path: tuple[str, ...], *, needed: bool = False) -> PickedTool:
         if self.draft.ranked is None:  # a step without text
-            return PickedTool(path[-1], 0.0, path, needed, inferred=evidence(self.selector.graph, path))
+            always = self.selector.catalog.tools[path[-1]].always
+            return PickedTool(path[-1], 0.0, path, needed, inferred=evidence(self.selector.graph, path), always=always)
         return self.selector.tool(self.draft.ranked, path, needed=needed)
 
     def _owner(self, tool: str) -> str:

@@ -59,7 +59,7 @@ EDGES = {
 def schema() -> str:
     """The tables that Ladybug needs; Neo4j needs none."""
     fields = {label: ", ".join(f"`{name}` STRING" for name in names.split()) for label, names in NODES.items()}
-    fields["Tool"] += ", core BOOLEAN"
+    fields["Tool"] += ", core BOOLEAN, always BOOLEAN"
     nodes = [f"CREATE NODE TABLE {label}(key STRING PRIMARY KEY, {text})" for label, text in fields.items()]
     return "\n".join([*nodes, *(f"CREATE REL TABLE {name}({text})" for name, text in EDGES.items())])
 

@@ -97,7 +97,11 @@ def test_callsheet_installs_beside_openai_agents(wheel: Path, tmp_path: Path) ->
     """Our folder ``agents`` must not take the place of their package ``agents``."""
     python = tmp_path / "venv" / "bin" / "python"
     uv("venv", "--python", sys.executable, tmp_path / "venv")
-    uv("pip", "install", "--python", python, "--constraints", "constraints.txt", wheel, "openai-agents==0.24.0")
+    # Only our tests need websockets, in a version that theirs does not take.
+    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    constraints = tmp_path / "constraints.txt"
+    constraints.write_text("\n".join(pin for pin in pins if not pin.startswith("websockets==")))
+    uv("pip", "install", "--python", python, "--constraints", constraints, wheel, "openai-agents==0.24.0")
     program = (
         "import importlib.metadata as m, importlib.util as u\n"
         "theirs = {f.locate() for f in m.files('openai-agents')}\n"

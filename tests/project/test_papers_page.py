@@ -88,6 +88,9 @@ OURS: dict[str, list[str]] = {
         cell("documents/arag-hotpotqa.json", "A-RAG, all interfaces", 3),
         *(cell("documents/arag-extractive.json", "HotpotQA", column) for column in (3, 4, 5, 6)),
     ],
+    "the same with a model": [
+        cell("documents/arag-model.json", row, 2) for row in ("openai:strong-model", "without a model")
+    ],
     "medical, LLM-Acc": [
         cell("documents/arag-medical.json", "A-RAG, all interfaces", 1),
         *(cell("documents/arag-extractive.json", "medical", column) for column in (3, 4)),

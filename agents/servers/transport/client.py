@@ -7,12 +7,13 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 import httpx2
 from anyio.abc import ObjectStream
 from mcp import Client, MCPError
+from mcp.client.extension import advertise
 from mcp.client.session import ElicitationFnT, IncomingMessage
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
@@ -25,12 +26,14 @@ from mcp.types import (
     JSONRPCRequest,
     JSONRPCResponse,
     PromptListChangedNotification,
+    Request,
     ResourceListChangedNotification,
     ToolListChangedNotification,
     server_notification_adapter,
 )
 
 from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.servers.catalogs.listings import SKILLS_EXTENSION
 from callsheet.agents.servers.transport.allowance import Allowance, allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.agents.servers.transport.stdio import ChildProcess
@@ -43,6 +46,26 @@ for _name in ("mcp.client", "client", "httpx2", "httpcore2"):
 
 RAW = "callsheet/raw"
 """Key of ``_meta`` for the server's raw answer."""
+
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension of the protocol by which a server answers a call with a task (SEP-2663)."""
+
+
+class TaskRequest(Request[dict[str, object], str]):
+    """A request about a task: ``tasks/get``, ``tasks/update`` or ``tasks/cancel``.
+
+    Over HTTP, the id of the task is a header too, by which a load balancer finds the server that knows the task.
+    """
+
+    PREFIX: ClassVar[str] = "tasks/"
+    name_param = "taskId"
+
+
+class SkillsRequest(Request[dict[str, object], str]):
+    """A request about the skills of a server: ``skills/list``."""
+
+    PREFIX: ClassVar[str] = "skills/"
+
 
 _MOST_UNANSWERED = 4
 _COURTESY = 0.5
@@ -63,6 +86,10 @@ _MENDED: Mapping[str, dict[str, Any]] = {
     "prompts/list": {**_PAGE, "prompts": []},
     "resources/read": {**_PAGE, "contents": []},
     "prompts/get": {"resultType": "complete", "messages": []},
+    "skills/list": {**_PAGE, "skills": []},
+    "tasks/get": {"resultType": "complete"},
+    "tasks/update": {"resultType": "complete"},
+    "tasks/cancel": {"resultType": "complete"},
 }
 
 
@@ -112,6 +139,7 @@ async def connect_server(
             client_info=Implementation(name="callsheet", version="0.1.0"),
             elicitation_callback=elicited,
             message_handler=listen,
+            extensions=[advertise(TASKS), advertise(SKILLS_EXTENSION)],
         )
         client = await stack.enter_async_context(made)
         async with anyio.create_task_group() as group:

@@ -129,6 +129,7 @@ def _check_size(events: Any, where: str, most: int) -> None:
     """Refuses a document that is too deep or too large before it is built: libyaml builds nested nodes on the stack."""
     import yaml
 
+    too_deep = f"{where}: nested more than {DEEPEST_DOCUMENT} levels deep"
     depth = count = 0
     try:
         while events.check_event():
@@ -137,9 +138,14 @@ def _check_size(events: Any, where: str, most: int) -> None:
             depth += isinstance(event, yaml.CollectionStartEvent)
             depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST_DOCUMENT:
-                raise BoundError(f"{where}: nested more than {DEEPEST_DOCUMENT} levels deep")
+                raise BoundError(too_deep)
             if count > most:
                 raise BoundError(f"{where}: more than {most:,} nodes: leave out what is not needed")
+    except yaml.MarkedYAMLError as error:
+        # libyaml reads ahead of the events, and has a maximum of its own.
+        if error.problem == "exceeded maximum nesting depth":
+            raise BoundError(too_deep) from error
+        raise
     finally:
         events.dispose()
 

@@ -27,6 +27,8 @@ KEY = "documents"
 ROOTS = ("mcpServers", "servers", "context_servers")
 """The keys under which most clients, VS Code and Zed write their servers."""
 _VARIABLE = linear(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{([^}]+)\}")
+_OWN_VALUE = linear(r"\$\{user:([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_OWN = "${user:"
 _FOREIGN = linear(r"(?:\w+ )?(?:\$[A-Za-z_]\w*|%\w+%|\{env:\w+\})")
 _HTTP = ("http", "streamable-http", "streamable_http", "streamableHttp")
 _TRANSPORTS = {"stdio": "stdio", "local": "stdio", "sse": "sse", **dict.fromkeys(_HTTP, "http")}
@@ -40,8 +42,8 @@ _REMOTE = frozenset({"type", "transport", "headers", *_URLS})
 _KINDS = {A2A: {A2A, "headers"}, OPENAPI: {OPENAPI, "url", "headers"}, TOOLKIT: {TOOLKIT, "arguments"}, KEY: {KEY}}
 # The options of 'callsheet' that do not apply to a kind.
 _LOCAL = {"trusted", "limits", "tools", "roots", "session"}
-_NO_OPTIONS = {A2A: {"trusted", "tools", "roots", "session"}, OPENAPI: {"roots", "session"}, TOOLKIT: _LOCAL}
-_NO_OPTIONS[KEY] = _LOCAL | {"approval", "allow", "reads"}
+_NO_OPTIONS = {A2A: {"trusted", "tools", "roots", "session", "always"}, OPENAPI: {"roots", "session"}, TOOLKIT: _LOCAL}
+_NO_OPTIONS[KEY] = _LOCAL | {"approval", "allow", "reads", "always"}
 
 APPROVAL = "callsheet/approval"
 """The metadata key of a LangChain tool's own policy: ``metadata={"callsheet/approval": "never"}``."""
@@ -60,6 +62,7 @@ class ServerOptions(Record):
         approval: When to ask a person before a call; None: the setting of the run.
         allow: Names of tools whose calls need no approval; also without a model, as ``--allow AGENT/TOOL``.
         reads: Names of tools that only read, according to the user; each counts as a trusted ``readOnlyHint``.
+        always: Names of tools that come with every other tool of the server.
         session: ``shared`` if the process of a server may serve several runs of the same user; ``run`` if it must end
             with the run, because it stores what the next run must not see.
     """
@@ -71,6 +74,7 @@ class ServerOptions(Record):
     approval: ApprovalPolicy | None = None
     allow: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
+    always: tuple[str, ...] = ()
     session: Literal["shared", "run"] = "shared"
 
 
@@ -112,17 +116,24 @@ class ServerConfig(Record):
         """Returns whether the user has this tool switched on."""
         return tool not in self.without and (self.only is None or tool in self.only)
 
-    def expanded(self, environ: Mapping[str, str]) -> ServerConfig:
+    def expanded(self, environ: Mapping[str, str], own: Mapping[str, str] | None = None) -> ServerConfig:
         """Returns the configuration with all variables expanded.
+
+        ``own`` has the user's own values; a header that needs another one is left out.
 
         Raises:
             CatalogError: A variable without a default is not set, or another program fills it in; the message names it.
         """
         fill = partial(_filled, environ=environ)
+        headers: dict[str, str] = {}
+        for key, text in self.headers.items():
+            filled = _with_own_values(text, own or {}, fill)
+            if filled is not None:
+                headers[key] = filled
         update: JsonObject = {
             "args": tuple(map(fill, self.args)),
             "env": {key: text if key in self.literal else fill(text) for key, text in self.env.items()},
-            "headers": {key: fill(text) for key, text in self.headers.items()},
+            "headers": headers,
         }
         for name in ("command", "cwd", "url", "openapi"):
             text = getattr(self, name)
@@ -132,9 +143,37 @@ class ServerConfig(Record):
 
 
 def variables_in(text: str) -> tuple[str, ...]:
-    """Returns the names of the variables of the environment that a text contains, each once, in alphabetical order."""
+    """Returns the names of the variables that a text contains, each once, in alphabetical order.
+
+    They are those of the environment, and the user's own values as ``user:NAME``.
+    """
     names = {match[1] for match in _VARIABLE.finditer(text)}
+    names |= {f"user:{match[1]}" for match in _OWN_VALUE.finditer(text)}
     return tuple(sorted(filter(None, names)))
+
+
+def own_values_in(server: ServerConfig) -> dict[str, bool]:
+    """Returns the names of the user's own values in the headers of a server, and whether each has a default."""
+    needed: dict[str, bool] = {}
+    for text in server.headers.values():
+        for match in _OWN_VALUE.finditer(text):
+            needed[match[1]] = needed.get(match[1], True) and match[2] is not None
+    return needed
+
+
+def _with_own_values(text: str, own: Mapping[str, str], fill: Callable[[str], str]) -> str | None:
+    """Returns a header with the user's own values and with the variables around them; None if a value is missing."""
+    parts: list[str] = []
+    end = 0
+    for match in _OWN_VALUE.finditer(text):
+        default: str | None = match[2]
+        value = own.get(match[1], default)
+        if value is None:
+            return None
+        # A value is plain text: what looks like a variable in it is none.
+        parts += [fill(text[end : match.start()]), value]
+        end = match.end()
+    return "".join([*parts, fill(text[end:])])
 
 
 def _filled(text: str, environ: Mapping[str, str]) -> str:
@@ -229,6 +268,7 @@ def _server(entry: Mapping[str, Any], path: Path) -> ServerConfig:
     kind = _kind_of(entry)
     if kind:
         _check_keys(entry, kind)
+    _check_own_values(entry, kind)
     lists = [_names(entry, key, ["*"]) for key in _ONLY]
     only = [set(names) for names in lists if "*" not in names]
     without = set[str]()
@@ -255,6 +295,18 @@ def _check_keys(entry: Mapping[str, Any], kind: str) -> None:
     if isinstance(options, dict):
         for key in sorted(_NO_OPTIONS[kind] & options.keys()):
             raise CatalogError(f"{key!r} of 'callsheet' does not apply to an entry with {kind!r}")
+
+
+def _check_own_values(entry: Mapping[str, object], kind: str) -> None:
+    """Refuses the user's own values where one session, or one process, serves all users."""
+    headers = entry.get("headers")
+    has_own_sessions = kind in ("", OPENAPI) and not entry.get("command")
+    elsewhere = {key: text for key, text in entry.items() if key != "headers" or not has_own_sessions}
+    if _OWN in json.dumps(elsewhere):
+        raise CatalogError("${user:NAME} can stand in the headers of an MCP server or an API only")
+    for name, text in headers.items() if isinstance(headers, dict) else ():
+        if _OWN in _OWN_VALUE.sub("", str(text)):
+            raise CatalogError(f"the header {name!r} has a malformed ${{user:NAME}}: a name has letters, digits and _")
 
 
 def _kind_of(entry: Mapping[str, Any]) -> str:

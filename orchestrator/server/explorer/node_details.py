@@ -136,6 +136,7 @@ def _tool(visible: VisibleCatalog, tool: Tool) -> Json:
     hints = ", ".join(f"{name}: {value}" for name, value in tool.annotations.items())
     facts = {
         "Core tool": "many tools depend on it" if tool.core else "",
+        "Always": "comes with every other tool of its agent" if tool.always else "",
         "Hints of its author": page_text(hints),
         "Calls": _calls(visible, tool.id),
         "Accepted": f"SHA-256 {digest}" if digest else _NOT_PINNED,
@@ -160,6 +161,10 @@ def _tool(visible: VisibleCatalog, tool: Tool) -> Json:
 def _skill(visible: VisibleCatalog, skill: Skill) -> Json:
     names = [neighbour(visible, tool, "ti", "names it") for tool in skill.tools]
     facts = {"Instructions": page_text(skill.text, most=_LARGEST)}
+    entry = visible.registry.loaded.served.get(skill.agent, {}).get(skill.id)
+    if entry is not None:
+        files = "\n".join(file.uri for file in entry.resources)
+        facts = {"Served by": shown_line(skill.agent), "Files": page_text(files, most=_LARGEST)}
     return _node("skill", skill.id, skill.description, ("after", "Names", names), facts=_facts(facts))
 
 

@@ -21,6 +21,7 @@ from langchain_core.messages import ToolMessage
 from callsheet.agents import ApprovalPolicy, ToolRegistry
 from callsheet.agents.approval.call_record import open_calls_told
 from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
+from callsheet.agents.registry.skills import read_skill_blocking
 from callsheet.agents.servers.session_pool import LATE
 from callsheet.graphs import Catalog, Loaded, SettingsError, Tool, UnknownNameError, User, shown
 from callsheet.graphs.catalog.names import named_tools
@@ -129,7 +130,7 @@ class _Running:
         """Passes on a question of the server; called by its session."""
         return await self.ask({"type": SERVER_QUESTION, "agent": self.agent, "message": message, "form": form})
 
-    async def report(self, progress: float, total: float | None, message: str | None) -> None:
+    async def report(self, progress: float | None, total: float | None, message: str | None) -> None:
         """Passes progress on to the last request about the call."""
         if self.progress is not None:
             await self.progress(progress, total, message)
@@ -262,10 +263,20 @@ class Gateway:
             known = [*tools.tools, *resources.tools]
             near = {name: ids or near_ids(name, known) for name, ids in named.unknown.items()}
             raise UnknownNameError("; ".join(_unknown(name, ids) for name, ids in near.items()))
-        found = [*(_in_full(tools, one) for one in named.ids), *(_in_full(resources, one) for one in beside)]
+        found = [self._in_full(one, tools, caller) for one in named.ids]
+        found += [tool_in_full(resources.tool(one)) for one in beside]
         lists = [list_tools(tools, agent) for agent in named.agents]
         told = open_calls_told(self._ledger(caller), named.ids)
         return "\n".join([*(json.dumps(one, ensure_ascii=False) for one in found), *lists, *([told] if told else [])])
+
+    def _in_full(self, one: str, catalog: Catalog, caller: Caller) -> dict[str, Any]:
+        """Returns a tool or a skill in full; blocks while a server sends the text of its skill."""
+        skill = catalog.skills_by_id.get(one)
+        if skill is None:
+            return tool_in_full(catalog.tool(one))
+        text = shown(read_skill_blocking(self.registry, one, caller.session, caller.user), most=None)
+        origin = {"server": skill.agent} if skill.agent else {}
+        return {"id": skill.id, **origin, "text": text, "tools": list(skill.tools)}
 
     def _ledger(self, caller: Caller) -> CallLedger:
         return CallLedger(self.registry.loaded.label, caller.user.id)
@@ -329,10 +340,3 @@ def found_text(selection: Selection, catalog: Catalog, resources: Sequence[Tool]
 
 def _unknown(name: str, near: Sequence[str]) -> str:
     return f"no tool {name!r} in the catalog" + (f" (did you mean {' or '.join(map(repr, near))}?)" if near else "")
-
-
-def _in_full(catalog: Catalog, one: str) -> dict[str, Any]:
-    skill = catalog.skills_by_id.get(one)
-    if skill is not None:
-        return {"id": skill.id, "text": shown(skill.text, most=None), "tools": list(skill.tools)}
-    return tool_in_full(catalog.tool(one))

@@ -29,7 +29,7 @@ from mcp.server.subscriptions import (
 )
 from pydantic import BaseModel, Field, ValidationError
 
-from callsheet.agents.calls.call_context import PROGRESS, within
+from callsheet.agents.calls.call_context import PROGRESS, Progress, within
 from callsheet.agents.calls.question_text import shown_text
 from callsheet.agents.calls.review import TOOK_EFFECT, decision_on, flat
 from callsheet.graphs import CallsheetError, Loaded, SettingsError, User, shown
@@ -278,7 +278,7 @@ class GatewayServer:
             SettingsError: The call needs approval, and nobody can be asked.
         """
         relay = self._gateway.relay
-        with within(PROGRESS, context.session.report_progress):
+        with within(PROGRESS, _increasing(context.session.report_progress)):
             if request.request_state:
                 reply = (request.input_responses or {}).get(_APPROVAL)
                 waiting = relay.waiting(request.request_state, caller.user)
@@ -409,6 +409,18 @@ def decision(waiting: Waiting, answer: object) -> dict[str, Any]:
         case "approve" | "edit" | "reject" as word:
             return decision_on(word, asked, **remark)
     return {"decisions": [{"type": f"({chosen})"}]}
+
+
+def _increasing(report: Callable[[float, float | None, str | None], Awaitable[None]]) -> Progress:
+    """Returns a callback for progress that gives a client an increasing number also where a server gives none."""
+    last = 0.0
+
+    async def pass_on(done: float | None, total: float | None, message: str | None) -> None:
+        nonlocal last
+        last = last + 1 if done is None else done
+        await report(last, total, message)
+
+    return pass_on
 
 
 def _choices(asked: Mapping[str, Any]) -> dict[str, str]:

@@ -343,3 +343,13 @@ def test_values_have_one_place_and_results_are_told_in_words() -> None:
     ]  # fmt: skip
     assert in_words('{"value": 1.50000000000001, "unit": "km", "to": {"x": [1, 2]}}') == "value 1.5; unit km; to x 1, 2"
     assert in_words("plain") == "plain"
+
+
+def test_a_result_does_not_repeat_what_was_asked() -> None:
+    output = '{"original_value": 26.2, "original_unit": "mile", "converted_value": 42.16, "converted_unit": "km"}'
+    given = {"value": 26.2, "from_unit": "mile", "to_unit": "km"}
+    assert in_words(output, given) == "converted value 42.16"
+    # An equal value of another name is news, and so is a second one of the same name.
+    assert in_words('{"count": 5, "rows": 2}', {"limit": 5}) == "count 5; rows 2"
+    assert in_words('{"old_value": 3, "new_value": 3}', {"value": 3}) == "new value 3"
+    assert in_words('{"id": 7}', {"id": 7}) == "id 7"

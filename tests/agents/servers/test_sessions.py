@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from callsheet.agents.calls.call_context import ASK, LOOP, USER, BackgroundLoop, Limits, within
+from callsheet.agents.calls.call_context import ASK, CALLER, LOOP, BackgroundLoop, Limits, within
+from callsheet.agents.calls.credentials import Caller
 from callsheet.agents.calls.tool_result import Outcome
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.session_pool import SessionPool, end_all
@@ -152,7 +153,7 @@ async def test_a_later_run_of_the_same_user_goes_on_with_the_server(
             os.kill(int(was), 9)
         case "asks":
             ask = _never
-    with within(USER, user), within(ASK, ask):
+    with within(CALLER, Caller(user)), within(ASK, ask):
         outcome = await pool.call("two", "b" if change == "agent" else "a", second, "work", {})
     assert outcome.error == ""
     count, now, *_ = outcome.text.split()

@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, ToolCall
+from langchain_core.messages.ai import UsageMetadata
 
-from benchmarks.measurements import arag, extractive
+from benchmarks.measurements import arag, arag_model, extractive
 from benchmarks.measurements.arag import Rules, contains, hotpotqa, medical, musique, names
+from benchmarks.measurements.arag_model import wilson
 from benchmarks.report import FOLDER
+from callsheet.agents import ModelError
+from scripted_model import ScriptedModel
 
 
 @pytest.fixture
@@ -131,3 +136,49 @@ def test_answers_without_a_model_are_measured_on_every_set_that_is_there(data: P
     rows = {row[0]: row[1:] for row in extractive.measure(data)["rows"]}  # type: ignore[attr-defined]
     assert {name: row[0] for name, row in rows.items()} == {"HotpotQA": "2", "MuSiQue": "1", "medical": "1"}
     assert rows["HotpotQA"][:4] == ["2", "1.000", "1.000", "1.000"]
+
+
+def reading(*chunks: str) -> AIMessage:
+    call = ToolCall(name="chunk_read", args={"chunk_ids": list(chunks)}, id="1", type="tool_call")
+    usage = UsageMetadata(input_tokens=100, output_tokens=10, total_tokens=110)
+    return AIMessage("", tool_calls=[call], usage_metadata=usage)
+
+
+def test_the_loop_with_a_model_is_measured_beside_the_answers_without_one(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first question is answered rightly from one of its two paragraphs, the second one wrongly from another."""
+    questions = {"Oslo": "Where does the one sit who signs leave?", "28 euro": "What do meals cost on slow trains?"}
+    with hotpotqa(data) as (_, asked):
+        order = [question.text for question in arag_model.sample(asked)]
+    replies = {
+        questions["Oslo"]: [reading("0001.md#1"), AIMessage("In Oslo [0001.md#1].")],
+        questions["28 euro"]: [reading("0002.md#1"), AIMessage("Nothing [0002.md#1].")],
+    }
+    model = ScriptedModel(replies=[reply for question in order for reply in replies[question]])
+    models = {"test:model": model, "test:broken": ScriptedModel(replies=[ConnectionError("gone")])}
+    monkeypatch.setattr("callsheet.orchestrator.apps.arag_graph.chat_model", models.__getitem__)
+    monkeypatch.setattr(arag_model, "AT_ONCE", 1)
+    monkeypatch.setattr(arag_model, "ATTEMPTS", tmp_path / "attempts")
+    body: Any = arag_model.measure(data, "test:model")
+    without, with_model = (dict(zip(body["columns"], row, strict=True)) for row in body["rows"])
+    assert (without[""], without["model calls"], without["n"]) == ("without a model", "0.0", "2")
+    assert with_model[""] == "test:model"
+    shares = [with_model[name].partition(" ")[0] for name in ("Contain-Acc", "answer in what was read", "recall")]
+    assert shares == [".500", ".500", ".250"]
+    assert [with_model[name] for name in ("chunks read", "searches", "model calls", "input")] == [
+        "1.0",
+        "0.0",
+        "2.0",
+        "100",
+    ]
+    asked_again: Any = arag_model.measure(data, "test:model")
+    assert asked_again["rows"] == body["rows"], "answers are stored"
+    with pytest.raises(ModelError, match=r"no answer to 'W.*: the model did not answer"):
+        arag_model.measure(data, "test:broken")
+
+
+def test_the_interval_of_a_share_is_wilsons() -> None:
+    """Of 20 of 20: the lower end is 1 / (1 + z^2 / n) = 1 / (1 + 3.8416 / 20)."""
+    assert wilson(20, 20) == pytest.approx((1, 1 / (1 + 1.96**2 / 20), 1))
+    assert wilson(8, 10) == pytest.approx((0.8, 0.490, 0.943), abs=0.001)

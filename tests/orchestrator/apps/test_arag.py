@@ -175,6 +175,8 @@ def test_a_model_that_fails_is_replaced_by_the_best_passages(docs: Path, tmp_pat
     answer = state["messages"][-1].text
     assert "25 days of paid leave. [leave.md#1]" in answer
     assert "the model did not answer: ConnectionError: gone" in answer
+    about = state["messages"][-1].additional_kwargs["arag"]
+    assert (about["answered"], about["error"]) == (True, "the model did not answer: ConnectionError: gone")
 
 
 def test_an_empty_reply_is_reported_with_what_was_read(docs: Path, tmp_path: Path) -> None:

@@ -43,6 +43,18 @@ def told_of(catalog: Any, request: AIMessage) -> ToolMessage:
     return told
 
 
+def test_a_named_tool_brings_those_that_always_come_with_its_agent(catalog: Loaded, shop: FakeAgents) -> None:
+    notebook = catalog.catalog.agent("notebook")
+    tools = tuple(one.model_copy(update={"always": one.name == "delete_note"}) for one in notebook.tools)
+    agents = tuple(
+        notebook.model_copy(update={"tools": tools}) if one is notebook else one for one in catalog.catalog.agents
+    )
+    always = replace(catalog, catalog=Catalog(agents=agents))
+    model = ScriptedModel(replies=[need("notebook/write_note"), AIMessage("Noted.")])
+    ask(always, model)
+    assert model.shown[1]["tools"] == [*model.shown[0]["tools"], "notebook_write_note", "notebook_delete_note"]
+
+
 def test_a_named_tool_is_added_behind_the_others_and_can_be_called(catalog: Loaded, shop: FakeAgents) -> None:
     model = ScriptedModel(
         replies=[need("notebook/write_note"), calls("notebook_write_note", text="0.9"), AIMessage("Noted 0.9.")]

@@ -11,13 +11,19 @@ from langgraph.store.memory import InMemoryStore
 
 from callsheet import AgentGraphRetriever, CallsheetTools, Prompts, Settings, create_retriever_app, create_supervisor
 from callsheet.graphs import Loaded, SettingsError
-from callsheet.orchestrator import ReaderSettings, RetrieverSettings, create_arag
+from callsheet.orchestrator import (
+    AskSettings,
+    ReaderSettings,
+    RetrieverSettings,
+    create_arag,
+    create_ask_app,
+)
 from callsheet.orchestrator.run.run_context import PREFERENCES, namespace_of
 from fake_agents import FakeAgents
 from scripted_model import ScriptedModel, planned
 
 RATE = "look up the rate of USD"
-KINDS = (Settings, RetrieverSettings, ReaderSettings)
+KINDS = (Settings, AskSettings, RetrieverSettings, ReaderSettings)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -27,7 +33,7 @@ def test_studio_shows_what_each_setting_does_and_the_five_that_matter_first(kind
     for place, (name, shown) in enumerate(schema.items()):
         assert 10 < len(shown["description"]) < 300
         assert shown["description"].endswith(".")
-        assert ". " not in shown["description"].replace("\n", " "), "one sentence"
+        assert not any(mark in shown["description"] for mark in (". ", "\n", "``")), "one sentence, as Studio shows it"
         assert shown["title"].startswith("Advanced, ") is (place >= 5)
         assert ("langgraph_type" in shown) == name.endswith("_prompt")
         assert name in (kind.__doc__ or "")
@@ -36,6 +42,7 @@ def test_studio_shows_what_each_setting_does_and_the_five_that_matter_first(kind
 def test_studio_shows_only_the_settings_of_a_graph(catalog: Loaded, tmp_path: Path) -> None:
     graphs: list[tuple[Any, Any]] = [
         (create_supervisor(catalog), Settings),
+        (create_ask_app(create_supervisor(catalog).compile()), AskSettings),
         (create_retriever_app(AgentGraphRetriever.from_catalog(catalog)), RetrieverSettings),
         (create_arag(tmp_path), ReaderSettings),
     ]
@@ -45,6 +52,16 @@ def test_studio_shows_only_the_settings_of_a_graph(catalog: Loaded, tmp_path: Pa
         assert {node for shown in schema.values() for node in shown["langgraph_nodes"]} <= set(graph.nodes)
     assert len(RetrieverSettings.model_fields) < 20
     assert not {"max_steps", "approval", "documents"} & set(RetrieverSettings.model_fields)
+    conversation = {"conversation_tokens", "transcript", "questions", "attended"}
+    assert set(Settings.model_fields) - set(AskSettings.model_fields) == conversation, "ask has none, and nobody to ask"
+
+
+def test_the_form_of_the_retriever_shows_what_holds_if_nothing_is_set(catalog: Loaded) -> None:
+    """Studio may send a form as it stands: that changes nothing."""
+    app: Any = create_retriever_app(AgentGraphRetriever.from_catalog(catalog)).compile()
+    form = {name: shown.get("default") for name, shown in RetrieverSettings.model_json_schema()["properties"].items()}
+    as_it_stands = app.invoke({"query": RATE}, context=form)["selection"]
+    assert as_it_stands == app.invoke({"query": RATE})["selection"]
 
 
 @pytest.mark.parametrize(

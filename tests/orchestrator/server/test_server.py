@@ -13,7 +13,7 @@ from langgraph_sdk import get_client
 from mcp import Client
 
 from callsheet import Settings
-from callsheet.orchestrator import RetrieverSettings
+from callsheet.orchestrator import AskSettings, ReaderSettings, RetrieverSettings
 from langgraph_server import DevServer
 from served import pinged
 
@@ -33,17 +33,47 @@ async def thread_of(client: Any) -> str:
 
 async def test_the_server_lists_its_graphs_with_their_schemas(client: Any) -> None:
     found = {a["graph_id"]: a["assistant_id"] for a in await client.assistants.search()}
-    whole, retrieval = set(Settings.model_fields), set(RetrieverSettings.model_fields)
-    for graph, given, back, options in (
-        ("supervisor", {"messages"}, {"messages", "plan", "selections", "results", "revisions", "usage"}, whole),
-        ("ask", {"question"}, {"answer", "steps"}, whole),
-        ("retriever", {"query"}, {"selection"}, retrieval),
+    for graph, given, back in (
+        ("supervisor", {"messages"}, {"messages", "plan", "selections", "results", "revisions", "usage"}),
+        ("ask", {"question"}, {"answer", "steps"}),
+        ("retriever", {"query"}, {"selection"}),
+        ("arag", {"messages"}, {"messages", "citations", "loops", "retrieved_tokens"}),
     ):
         schemas: dict[str, Any] = dict(await client.assistants.get_schemas(found[graph]))
         assert set(schemas["input_schema"]["properties"]) == given
         assert set(schemas["output_schema"]["properties"]) == back
         assert schemas["state_schema"] is not None
-        assert set(schemas["context_schema"]["properties"]) == options
+        assert set(schemas["context_schema"]["properties"]) == set(FORMS[graph].model_fields)
+
+
+FORMS: dict[str, Any] = {
+    "supervisor": Settings,
+    "ask": AskSettings,
+    "retriever": RetrieverSettings,
+    "arag": ReaderSettings,
+}
+
+
+@pytest.mark.parametrize("graph", list(FORMS))
+async def test_studios_form_begins_with_what_matters_and_has_settings_of_its_graph_only(
+    client: Any, graph: str
+) -> None:
+    """Studio shows the properties in the order of the schema, and at each node of the graph those that name it."""
+    (assistant,) = await client.assistants.search(graph_id=graph)
+    schemas = await client.assistants.get_schemas(assistant["assistant_id"])
+    drawn = await client.assistants.get_graph(assistant["assistant_id"])
+    form: dict[str, Any] = schemas["context_schema"]["properties"]
+    assert list(form)[:5] == list(FORMS[graph].FIRST)
+    nodes = {node["id"] for node in drawn["nodes"]}
+    stages: list[str] = []
+    for place, shown in enumerate(form.values()):
+        assert nodes.issuperset(shown["langgraph_nodes"])
+        assert "\n" not in shown["description"]
+        assert "``" not in shown["description"]
+        words = shown["title"].split(": ")
+        assert len(words) == (1 if place < 5 else 2)
+        stages += words[:1] if place >= 5 and words[0] not in stages[-1:] else []
+    assert len(stages) == len(set(stages)), "the settings of a stage stand together"
 
 
 async def test_the_server_draws_the_graph_down_to_the_workers_model_and_tools(client: Any) -> None:

@@ -39,6 +39,20 @@ def test_an_answer_has_at_most_1500_characters(made: Made) -> None:
     assert LONGEST_ANSWER - len(found[0]) < len("\n".join(found)) <= LONGEST_ANSWER == 1_500
 
 
+def test_a_question_is_compared_with_the_documents_once_until_they_change(
+    made: Made, write: Callable[[dict[str, str | bytes]], Path]
+) -> None:
+    index = made()
+    question = "How many days of paid leave are there?"
+    similar = index.similar(question)
+    best_passages(question, index, best_chunks(question, index))
+    assert index.similar(question) is similar
+    write({"leave.md": "Nobody has any paid leave.\n"})
+    index.sync()
+    assert best_passages(question, index, ["leave.md#1"]) == ["Nobody has any paid leave. [leave.md#1]"]
+    assert index.similar(question) is not similar
+
+
 class Drawn(Embeddings):
     """Each sentence is an arrow, drawn by hand; the question is (1, 0)."""
 

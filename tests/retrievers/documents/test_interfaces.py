@@ -123,6 +123,50 @@ def test_a_search_without_result_says_so(made: Made) -> None:
     assert found.tokens == 0
 
 
+def test_a_search_names_the_keywords_that_no_shown_chunk_holds(made: Made) -> None:
+    """A long keyword outweighs a short one, so the chunk with the short one may not be among those shown."""
+    index = made(
+        {"a.txt": "A German project began.", "b.txt": "Another German project.", "c.txt": "Two of Silverdale."}
+    )
+    found = keyword_search(index, ["German project", "Silverdale", "duo"], top_k=2)
+    assert [hit.chunk for hit in found.hits] == ["a.txt#1", "b.txt#1"]
+    assert found.note == (
+        "no chunk holds duo; only in chunks that are not shown: Silverdale (1 chunk); search for it alone"
+    )
+    assert keyword_search(index, ["German project", "Silverdale"]).note == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("# Anna Berg\n\nShe is head of sales. She signs all leave.", "# Anna Berg … She signs all leave."),
+        ("# Rules\n\n## Trips\n\nBook early.\n\n## Rest\n\nAll leave is paid.", "## Rest … All leave is paid."),
+        ("# All leave\n\nIt is paid.", "# All leave"),
+        ("All leave is paid.\n\n# Trips\n\nBook early.", "All leave is paid."),
+    ],
+)
+def test_a_hit_begins_with_the_heading_above_its_first_sentence(made: Made, text: str, shown: str) -> None:
+    index = made({"a.md": text})
+    found = keyword_search(index, "all leave")
+    assert str(found) == f"[a.md#1] holds all leave: {shown}"
+    assert found.tokens == sum(estimated_tokens(part) for part in shown.split(" … ")), "the heading counts"
+
+
+def test_a_search_does_not_repeat_the_sentences_of_a_chunk_that_was_read(made: Made) -> None:
+    tools = DocumentTools(made({"a.txt": "Leave is paid.", "b.txt": "Ask for leave early."}))
+    by_name = named(tools.as_tools())
+    called(by_name["chunk_read"], chunk_ids=["a.txt#1"])
+    words = called(by_name["keyword_search"], keywords=["leave"])
+    meaning = called(by_name["semantic_search"], query="leave")
+    assert words.text == (
+        "[a.txt#1] holds leave (you have read this chunk before)\n[b.txt#1] holds leave: Ask for leave early."
+    )
+    assert "[a.txt#1] (you have read this chunk before)" in meaning.text
+    assert words.artifact == {"tokens": estimated_tokens("Ask for leave early."), "chunks": [], "read": {}}
+    tools.read["a.txt#1"] = "the digest of an earlier text"
+    assert "Leave is paid." in called(by_name["keyword_search"], keywords=["leave"]).text
+
+
 def test_reading_an_unknown_chunk_is_answered_with_an_error(made: Made) -> None:
     cases = ["leave.md#7", "leaf.md#1", "leave.md", f"leave.md#{'9' * 40}", "leave.md#-1", "' OR 1=1 --#1"]
     for chunk_id in cases:

@@ -78,14 +78,19 @@ def _ratio(use: Callable[[str], object], text: Callable[[int], str]) -> float:
     # Twice: what disturbs the clock once is longer than most texts take.
     size = next((step for step in steps if all(_seconds(use, text(step)) > _LONG_ENOUGH for _ in range(2))), size)
     ratio = 0.0
+    # What disturbs a clock only makes a time longer, so the shortest of several is the nearest to the truth.
+    long = short = cut = float("inf")
     for attempt in range(12):
         time.sleep(attempt / 50)  # what disturbs the clock of a thread may go on for a while
-        longest = _seconds(use, text(size))
-        if longest < SUPERLINEAR * _SHORTEST:
+        long = min(long, _seconds(use, text(size)))
+        if long < SUPERLINEAR * _SHORTEST:
             return 0.0
-        ratio = longest / max(_seconds(use, text(size // 4)), _SHORTEST)
-        if longest > _LONG_ENOUGH and longest > _COSTLY * _seconds(_cut, text(size)):
-            ratio = float("inf")
+        short = min(short, _seconds(use, text(size // 4)))
+        ratio = long / max(short, _SHORTEST)
+        if long > _LONG_ENOUGH:
+            cut = min(cut, _seconds(_cut, text(size)))
+            if long > _COSTLY * cut:
+                ratio = float("inf")
         if ratio < SUPERLINEAR:
             break
     return ratio

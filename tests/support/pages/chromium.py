@@ -26,12 +26,17 @@ class Browser:
     Playwright's blocking API keeps an event loop running in its thread, where no asynchronous test could run. So it has
     a thread of its own.
 
+    Args:
+        program: The file of Chromium.
+        scale: Pixels of a picture for each pixel of the page.
+
     Attributes:
         complaints: What the page's console says is wrong since it was shown.
     """
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, program: str, scale: int = 1) -> None:
         self.complaints: list[str] = []
+        self._scale = scale
         self._thread = ThreadPoolExecutor(1, "browser")
         self._page: Page = self._in_thread(lambda: self._opened(program))
 
@@ -41,7 +46,7 @@ class Browser:
     def _opened(self, program: str) -> Page:
         self._playwright = sync_playwright().start()
         self._browser = self._playwright.chromium.launch(executable_path=program, args=_ARGUMENTS)
-        context = self._browser.new_context(viewport={"width": 1400, "height": 900})
+        context = self._browser.new_context(viewport={"width": 1400, "height": 900}, device_scale_factor=self._scale)
         page = context.new_page()
         page.on("pageerror", lambda error: self.complaints.append(str(error)))
         page.on("console", lambda line: self.complaints.append(line.text) if line.type == "error" else None)
@@ -130,13 +135,13 @@ def _missing(reason: str) -> BaseException:
     return pytest.fail.Exception(reason) if os.environ.get("CI") else pytest.skip.Exception(reason)
 
 
-def opened() -> Iterator[Browser]:
-    """A browser for the tests of a module, where one is installed."""
+def opened(scale: int = 1) -> Iterator[Browser]:
+    """A browser for the tests of a module, where one is installed; its pictures have so many pixels for each one."""
     program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     if program is None:
         raise _missing(f"no Chromium is installed ({', '.join(_PROGRAMS)}): the page is not tried in a browser")
     try:
-        browser = Browser(program)
+        browser = Browser(program, scale)
     except Error as error:
         raise _missing(f"Chromium is installed but does not start here: {error}") from error
     try:

@@ -1,6 +1,6 @@
 // A question with the ranked agents and tools and the reasons; the list of all agents.
 
-import { address, announce, button, count, filterField, fold, make, place, table, walk } from "./dom.js";
+import { address, announce, button, count, filterField, fold, make, place, said, table, walk } from "./dom.js";
 import { showNode } from "./node.js";
 import { ask, failed } from "./server.js";
 
@@ -99,6 +99,13 @@ function bar(score) {
   return made;
 }
 
+const MEASURES = [
+  ["score", "How well the name and the description fit the question, by meaning and by words: 1 is best. The bars show it."],
+  ["meaning", "The cosine of the two texts' embeddings, and in brackets the place by it."],
+  ["words", "The BM25 score of the words that both have: it has no upper bound; and the place by it."],
+  ["expected use", "How often a worker is expected to call the tool for this question: tools are picked in this order."],
+];
+
 function trace(answer) {
   const rank = (value, at) => (value === null ? "" : `${value.toFixed(2)} (#${at})`);
   const asked = answer.asked.slice(1).map((unit) => make("li", { text: `${unit.kind}: ${unit.text}` }));
@@ -106,6 +113,7 @@ function trace(answer) {
     make("p", { text: `How likely something fits: ${answer.probability?.toFixed(2) ?? "unknown"}, ${answer.reason}.` }),
     answer.notes.map((text) => make("p", { text })),
     asked.length > 0 && [make("p", { text: "The question was taken apart into:" }), make("ul", {}, asked)],
+    answer.considered.length > 0 && make("dl", { class: "measures" }, MEASURES.map(([term, text]) => said({ term, text }))),
     answer.considered.length > 0 && table("Considered, best first", ["", "score", "meaning", "words", "expected use"],
       answer.considered.map((one) => [walk(one.link), one.score, rank(one.cosine, one.cosine_rank), rank(one.words, one.words_rank), one.use])),
     answer.cut.length > 0 && table("Left out", ["tool", "score", "why"], answer.cut.map((one) => [walk(one.link), one.score, one.reason]))));

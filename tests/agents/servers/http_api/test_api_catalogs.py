@@ -121,6 +121,15 @@ def test_a_person_believes_a_specification_part_by_part(
     assert ToolRegistry.from_catalog(load(catalog, yes=True)).assurance("shop/get_health").harm == "change"
 
 
+def test_an_entry_names_what_always_comes_of_all_tags_together(tmp_path: Path) -> None:
+    written(tmp_path, got_spec())
+    loaded = load(entry(tmp_path, callsheet={"always": ["tellOrder", "get_health", "tellOrdr"]}), yes=True)
+    always = [tool.id for tool in loaded.catalog.tools.values() if tool.always]
+    assert always == ["shop-orders/tellOrder", "shop/get_health"]
+    (problem,) = [one for one in loaded.problems if "always" in one.message]
+    assert (problem.agent, "(did you mean 'tellOrder'" in problem.message) == ("shop", True)
+
+
 async def test_a_changed_operation_is_quarantined(tmp_path: Path, served: ShopApi) -> None:
     spec = shop_spec(served.url)
     file = written(tmp_path, spec)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Callable
 from typing import Any
@@ -191,6 +192,41 @@ def test_something_moves_while_a_plan_is_made(show: Show, catalog: Catalog) -> N
     })()""")
     page.wait("window.still !== undefined")
     assert (page.run("window.moves"), page.run("window.still")) == ("pulse", True)
+
+
+@pytest.mark.parametrize("width", [340, 1200])
+def test_texts_stay_inside_the_boxes_of_a_plan(show: Show, catalog: Catalog, width: int) -> None:
+    page = show(explorer(catalog, runs=Kept([ENDED])), "#/runs?id=t")
+    page.wait("document.querySelector('.run-answer')")
+    texts = ["WWWWW MMMMM " * 20, "W" * 200, "會議室預訂 " * 30, "short", "illi " * 60]
+    page.run(f"""(async () => {{
+        const {{ dag }} = await import("./runs/plan.js");
+        const call = (text, running) => (
+            {{ tool: {{ id: text, label: `agent_of_wide_names/${{text}}` }}, running, seconds: 123.4, error: "" }});
+        const steps = {json.dumps(texts)}.map((text, i) => (
+            {{ id: String(i + 1), text, depends_on: [], status: "done", picked: [],
+               calls: [call(text.replaceAll(" ", "_"), false), call("WMWMWMWM", true)] }}));
+        const picture = dag({{ steps, questions: [], answer: "", status: "done" }}, {width}, () => {{}});
+        picture.id = "drawn";
+        document.querySelector(".run").append(picture);
+    }})()""")
+    page.wait("document.getElementById('drawn')")
+    boxes = page.run("""[...document.querySelectorAll("#drawn .step")].map((step) => {
+        const box = step.querySelector(".step-box").getBBox();
+        return [...step.querySelectorAll("text")].map((text) => {
+            const at = text.getBBox();
+            return [text.textContent, at.x - box.x, box.x + box.width - at.x - at.width, box.height - at.y - at.height];
+        });
+    })""")
+    told = [text for box in boxes for text in box]
+    assert len(boxes) == len(texts)
+    assert len(told) >= 4 * len(texts)
+    assert [text for text in told if min(text[1:]) < 0] == []
+    # What is not shown is marked.
+    short = boxes.pop(3)
+    assert short[0][0] == "short"
+    assert all(any("\N{HORIZONTAL ELLIPSIS}" in text for text, *_ in box) for box in boxes)
+    assert page.complaints == []
 
 
 @pytest.mark.parametrize(("address", "said"), [

@@ -94,12 +94,12 @@ async def test_the_number_of_questions_is_bounded_and_addresses_are_not_passed_o
     assert len(heard) == 5
     assert "5 questions at most" in many[5]
     assert "no addresses to open" in opened
-    assert old.log == ["[]", "['elicitation']"]  # first its tools were listed, for nobody
+    assert old.log == ["['extensions']", "['elicitation', 'extensions']"]  # first its tools were listed, for nobody
 
 
 async def test_a_server_is_not_told_of_elicitation_if_the_client_cannot_be_asked(old: LocalGateway) -> None:
     ordered = said(await old.call("asks/order"))
-    assert old.log == ["[]", "[]"]
+    assert old.log == ["['extensions']"] * 2
     assert "not supported" in ordered
 
 

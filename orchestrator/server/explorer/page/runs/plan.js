@@ -11,6 +11,18 @@ export const STATUS = {
 const ASKS = "M0 -4V1M0 3.6V4", SIGNS = { done: "M-4 0.5L-1.2 3.4L4.2 -3", partly: "M-4 0H4M0 -4V4", failed: "M-3 -3L3 3M3 -3L-3 3", skipped: "M-4 0H4", needs_input: ASKS, needs_approval: ASKS, outcome_unknown: ASKS };
 
 const label = (kind, x, y, text, more = {}) => draw("text", { class: kind, x, y, text, ...more });
+
+/** How wide a text is in pixels, with the font of its kind; it is measured, for fonts differ. */
+function widthOf(kind, text) {
+  probe ??= document.body.appendChild(draw("svg", { class: "drawing probe", "aria-hidden": "true" }, draw("text")));
+  const measured = probe.firstChild;
+  measured.setAttribute("class", kind);
+  measured.textContent = text;
+  return measured.getComputedTextLength();
+}
+
+let probe = null;
+
 const state = (call) => (call.error ? "failed" : call.running ? "running" : "done");
 
 /** The picture of a plan in so many pixels; `choose` is called with the id of a step. */
@@ -77,7 +89,7 @@ function flow([first, ...others], kind) {
 const pill = ({ x, y, width, height }, text, kind) => draw("g", { class: `pill ${kind}` }, draw("rect", { x: x - width / 2, y: y - height / 2, width, height, rx: height / 2 }), label("pill-text", x, y + 5, text));
 
 function content(step, width, run) {
-  const lines = wrapped(step.text, (width - 2 * PAD - 20) / 7.1, MOST_LINES);
+  const lines = wrapped(step.text, width - 2 * PAD - 24, MOST_LINES);
   const calls = step.calls.slice(-MOST_CALLS).map((call) => ({ text: call.tool.label, kind: state(call), time: call.running ? "" : seconds(call.seconds) }));
   const asked = run.questions.find((one) => one.step === step.id && one.tool);
   if (asked) calls.push({ text: asked.tool.label, kind: "asked", time: "waits" });
@@ -90,8 +102,8 @@ function placed({ step, lines, calls }, { x, y, width, height }, choose) {
   const press = (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(step.id); } };
   const below = PAD + lines.length * LINE + 8;
   const chip = (call, i) => {
-    const at = below + i * 21, room = (width - 2 * PAD - 12 - (call.time ? call.time.length * 6.4 + 10 : 0)) / 6.5;
-    return [draw("rect", { class: `chip ${call.kind}`, x: PAD, y: at - 4, width: width - 2 * PAD, height: 18, rx: 5 }), label(`chip-text ${call.kind}`, PAD + 6, at + 9, shortened(call.text, room)), label("chip-time", width - PAD - 6, at + 9, call.time)];
+    const at = below + i * 21, kind = `chip-text ${call.kind}`, room = width - 2 * PAD - 12 - (call.time ? widthOf("chip-time", call.time) + 8 : 0);
+    return [draw("rect", { class: `chip ${call.kind}`, x: PAD, y: at - 4, width: width - 2 * PAD, height: 18, rx: 5 }), label(kind, PAD + 6, at + 9, shortened(kind, call.text, room)), label("chip-time", width - PAD - 6, at + 9, call.time)];
   };
   return draw("g", { class: `step ${step.status}`, transform: `translate(${(x - width / 2).toFixed(1)} ${(y - height / 2).toFixed(1)})`, tabindex: "0", role: "button", "aria-label": told, "data-step": step.id, on: { click: () => choose(step.id), keydown: press } },
     draw("rect", { class: "step-box", width, height, rx: 10 }), draw("rect", { class: "step-mark", width: 4, height: height - 20, x: 0, y: 10, rx: 2 }),
@@ -99,19 +111,29 @@ function placed({ step, lines, calls }, { x, y, width, height }, choose) {
     lines.map((line, i) => label("step-text", PAD + 24, PAD + 11 + i * LINE, line)), calls.map(chip));
 }
 
-/** A name without its beginning where it has too many characters: the tool matters more than the agent. */
-const shortened = (name, room) => (name.length <= room ? name : `…${name.slice(1 - Math.floor(room))}`);
+/** A name without its beginning where it is wider than its room: the tool matters more than the agent. */
+function shortened(kind, name, room) {
+  if (widthOf(kind, name) <= room) return name;
+  const left = [...name];
+  while (left.length > 1 && widthOf(kind, `…${left.join("")}`) > room) left.shift();
+  return `…${left.join("")}`;
+}
 
+/** A text in lines of so many pixels, `most` of them; what does not fit ends in "…". */
 function wrapped(content, room, most) {
-  const lines = [""];
+  const fits = (text) => widthOf("step-text", text) <= room, lines = [""];
   for (const word of content.split(/\s+/)) {
-    const line = lines.at(-1);
-    if (!line || line.length + word.length < room) lines[lines.length - 1] = line ? `${line} ${word}` : word;
-    else lines.push(word);
+    const line = lines.at(-1), longer = line ? `${line} ${word}` : word;
+    if (!line || fits(longer)) lines[lines.length - 1] = longer;
+    else if (lines.length < most) lines.push(word);
+    else { lines[most - 1] = `${line}…`; break; }
   }
-  const kept = lines.slice(0, most).map((line) => (line.length > room + 1 ? `${line.slice(0, room - 1)}…` : line));
-  if (lines.length > most) kept[most - 1] = `${kept[most - 1].slice(0, Math.max(0, room - 2)).trimEnd()}…`;
-  return kept;
+  return lines.map((line) => {
+    const left = [...line];
+    if (fits(line)) return line;
+    do left.pop(); while (left.length > 1 && !fits(`${left.join("").trimEnd()}…`));
+    return `${left.join("").trimEnd()}…`;
+  });
 }
 
 /** "0.25 s", "12 s", "3 min". */
@@ -131,7 +153,7 @@ export function timeline(run, width) {
   const bar = (one, i) => {
     const y = TOP + i * row + (narrow ? 14 : 0), x = place(one.began), w = Math.max(3, place(one.end) - x), kind = state(one), text = narrow ? y - 3 : y + 15;
     return draw("g", { class: `call ${kind}` }, draw("title", { text: `Step ${one.step.id}, ${one.tool.label}: ${one.running ? "running" : seconds(one.seconds)}` }),
-      label("row-step", narrow ? left : 6, text, one.step.id), label("row-text", narrow ? left + 22 : 30, text, shortened(one.tool.label, narrow ? (width - 60) / 6.6 : 29)),
+      label("row-step", narrow ? left : 6, text, one.step.id), label("row-text", narrow ? left + 22 : 30, text, shortened("row-text", one.tool.label, narrow ? width - left - 34 : left - 38)),
       draw("rect", { class: `bar-of ${kind}`, x, y: y + 4, width: w, height: 14, rx: 4 }), label("row-time", x + w + 6, y + 15, one.running ? "…" : seconds(one.seconds)));
   };
   return draw("svg", { class: "drawing timeline", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": `Timeline: ${bars.length} call${bars.length === 1 ? "" : "s"} in ${seconds(span)}` },
