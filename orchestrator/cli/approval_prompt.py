@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -129,8 +130,17 @@ def _answers(group: Sequence[Any]) -> dict[str, Any]:
             answer = _reply(asked)
         case _:
             click.echo(f"\nA tool asks:\n{shown_value(first.value)}", err=True)
-            answer = _text("Your answer (empty to be asked later)") or None
+            answer = _own_answer(_text("Your answer, as text or as a JSON object (empty to be asked later)"))
     return {} if answer is None else {first.id: answer}
+
+
+def _own_answer(text: str) -> Any:
+    """Returns the answer to a question in a form of its own: an object if it is JSON; None for an empty text."""
+    with suppress(json.JSONDecodeError):
+        value = json.loads(text)
+        if isinstance(value, dict):
+            return value
+    return text or None
 
 
 def _decisions(group: Sequence[Any]) -> dict[str, Any]:
@@ -186,12 +196,14 @@ def _values(asked: Mapping[str, Any]) -> Any:
     click.echo(err=True)
     _tell(asked, "description", "problem")
     values: dict[str, Any] = {}
+    needed = asked["schema"].get("required", ())
     for name in asked["args"]:
         said, value = _asked_value(name, asked["schema"])
-        if not said:
+        if said:
+            values[name] = value
+        elif name in needed:
             return decision_on("reject", asked)
-        values[name] = value
-    return decision_on("edit", asked, args=values)
+    return decision_on("edit", asked, args=values) if values else decision_on("reject", asked)
 
 
 def _reply(asked: Mapping[str, Any]) -> Any:
@@ -275,7 +287,8 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
 
     spec = schema["properties"].get(name, {})
     hidden = isinstance(spec, Mapping) and is_secret(name, spec)
-    while said := _text(f"{shown_text(name)} (empty leaves the step as it is)", hidden=hidden):
+    empty = "leaves the step as it is" if name in schema.get("required", ()) else "leaves it out"
+    while said := _text(f"{shown_text(name)} (empty {empty})", hidden=hidden):
         try:
             return said, typed_value(schema, name, said)
         except AnswerError as error:
