@@ -26,7 +26,7 @@ def call_events(
 ) -> Iterator[Callable[[Answer], Answer]]:
     """Writes the event ``tool_started`` when a call is sent in this block, and events of its progress.
 
-    Yields a function that takes the answer, writes ``tool_finished`` unless the call goes on as a task of its server,
+    Yields a function that takes the answer, writes ``tool_finished`` unless its server goes on with the call later,
     and returns the answer with the time at which the call began.
 
     Args:
@@ -57,7 +57,7 @@ def call_events(
         artifact = artifact_of(answer)
         outcome: dict[str, Any] = {"status": answer.status, "output": answer.text}
         outcome |= {key: artifact[key] for key in ("seconds", "kind", "effect") if key in artifact}
-        if not artifact.get("task"):
+        if not ("task" in artifact or "questions" in artifact):
             write({"event": "tool_finished", **about, **outcome})
         return answer.model_copy(update={"artifact": {**artifact, "began": began}})
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -45,8 +45,9 @@ class Limits(BaseSettings):
         warm: Maximum number of servers that keep running after a run, for the next run of the same user; 0: none.
         failures: Consecutive failures after which a server is not called for a while.
         pause: Seconds for which a server is not called after these failures.
-        fresh: Seconds for which the last tools of a server are used to load a catalog, one day by default; with 0, the
-            server is asked every time. It is also asked when a session with it opens, before any call.
+        fresh: Maximum seconds for which the last tools of a server are used to load a catalog, one day by default, and
+            less if the server says so; with 0, the server is asked every time. It is also asked when a session with it
+            opens, before any call.
 
     Raises:
         SettingsError: A value is not a number, or is out of range; the message names it.
@@ -94,6 +95,8 @@ class Limits(BaseSettings):
 T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """A function that asks the person behind a call: message and JSON Schema of a form; returns an ``ElicitResult``."""
+Asks = Literal["", "later", "now"]
+"""When a person can be asked for a server: while its call waits, or later by a question of the run; or never."""
 Progress = Callable[[float | None, float | None, str | None], Coroutine[object, object, None]]
 """A callback for the progress of a call: the amount done and the total, each None if unknown, and a message."""
 Permit = Callable[[], Refusal | None]
@@ -118,11 +121,28 @@ class TaskCall:
 
     Attributes:
         id: The server's id of the task; nothing is sent but requests for its state. Empty for a call that is sent.
+        interval: Seconds until the server wants to be asked about it for the first time.
         waits: Whether to wait for the end of the task; otherwise its state is read once.
+        asks: Whether the caller asks a person the questions of the server, which it gets with the outcome.
+        answers: Answers to such questions, by their keys, which the server gets with this call.
+        answered: Keys of questions that were answered before.
+        state: The ``requestState`` with which the server has asked.
     """
 
     id: str = ""
+    interval: float = 0.0
     waits: bool = True
+    asks: bool = False
+    answers: Mapping[str, object] = field(default_factory=dict)
+    answered: Collection[str] = ()
+    state: str = ""
+
+    @property
+    def params(self) -> dict[str, object]:
+        """Returns the parameters by which a call that is sent again answers the questions of the server."""
+        if not self.answers:
+            return {}
+        return {"inputResponses": dict(self.answers), **({"requestState": self.state} if self.state else {})}
 
 
 TASK: ContextVar[TaskCall | None] = ContextVar("callsheet_task", default=None)
@@ -178,6 +198,13 @@ class CallRequest:
     caller: Caller = field(default_factory=CALLER.get, repr=False)
     harmless: bool = False
     task: TaskCall | None = field(default_factory=TASK.get)
+
+    @property
+    def asks(self) -> Asks:
+        """Returns when a person can be asked for the server."""
+        if self.ask is not None:
+            return "now"
+        return "later" if self.task is not None and self.task.asks else ""
 
     @property
     def circuit(self) -> str:

@@ -142,7 +142,8 @@ class RunSecrets(Redaction):
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """Removes the known secrets from the outcome of a call."""
-        hidden: dict[str, Any] = {name: self.hidden(getattr(outcome, name)) for name in ("text", "structured", "error")}
+        texts = ("text", "structured", "error", "questions")
+        hidden: dict[str, Any] = {name: self.hidden(getattr(outcome, name)) for name in texts}
         return replace(outcome, **hidden)
 
     def _hide(self, value: object) -> Any:

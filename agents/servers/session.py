@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from callsheet.agents.calls.call_context import Ask, Limits, Progress
+from callsheet.agents.calls.call_context import Ask, Asks, Limits, Progress
 from callsheet.agents.calls.credentials import Caller
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import hide_in_logs, named_in, of_server
@@ -40,7 +40,8 @@ class Session:
         server: The server, variables not expanded; its own limits come before ``limits``.
         changed: Called when the server announces changed tools.
         caller: The user whose sign-in and own values it uses.
-        asks: Whether the server is told that a person can be asked.
+        asks: When a person can be asked for the server. A server of an older protocol, which asks while its call waits,
+            is not told of one who can only be asked later.
 
     Attributes:
         retired: Whether it takes no new calls.
@@ -48,6 +49,7 @@ class Session:
         hidden: Removes the server's secrets from a text.
         idle: Whether the session ends after ``limits.idle`` seconds without a request.
         reused: Whether it has served an earlier run.
+        questions: Reads and answers the questions of the server.
         telling: The task that lists the tools and passes them on; ``outdated``, used by the pool: whether they have
             changed since.
 
@@ -65,7 +67,7 @@ class Session:
         changed: Callable[[], object] = lambda: None,
         caller: Caller | None = None,
         *,
-        asks: bool = False,
+        asks: Asks = "",
     ) -> None:
         self.server = server
         self.caller = caller or Caller()
@@ -81,7 +83,7 @@ class Session:
         self.hidden = self._faults.hidden
         self._redaction = of_server(self._expanded, named)
         hide_in_logs(self._redaction)
-        self._questions = ServerQuestions(self._redaction)
+        self.questions = ServerQuestions(self._redaction)
         self._stop = asyncio.Event()
         self._users = 0
         self._cancellations: set[asyncio.Task[None]] = set()
@@ -100,13 +102,15 @@ class Session:
         seconds: float,
         progress: Progress | None = None,
         ask: Ask | None = None,
+        asks: Asks = "",
         *,
         longest: float = 0.0,
     ) -> dict[str, Any]:
         """Sends a request and returns the server's raw answer, or raises a ``Fault``.
 
         The time for the start of the server, and that of a person, does not count. Each report of progress gives the
-        server ``seconds`` more, up to ``longest`` in all.
+        server ``seconds`` more, up to ``longest`` in all. If a person can only be asked ``later``, the answer may be an
+        ``InputRequiredResult``.
         """
         async with self.used():
             client = await asyncio.shield(self._client)
@@ -115,7 +119,7 @@ class Session:
                 # Whoever cannot wait for longer asks for no reports.
                 heard = clock.heard if longest > seconds or progress else None
                 send = partial(self._exchange, client, method, progress=heard)
-                answer = await self._questions.answered(send, params, clock, ask)
+                answer = await self.questions.answered(send, params, clock, ask, asks=asks)
             except TimeoutError:
                 self.hang_up()
                 raise self._faults.late(method, clock.within) from None
@@ -138,14 +142,6 @@ class Session:
                 raise fault from error
             redacted: dict[str, Any] = await asyncio.to_thread(self._redaction.value, answer)
             return redacted
-
-    async def answers(self, requests: Mapping[str, object], ask: Ask) -> dict[str, object]:
-        """Asks a person the questions of ``inputRequests``; returns the answers by the same keys.
-
-        Raises:
-            Fault: The server asks for something that is not supported.
-        """
-        return await self._questions.answers(requests, ask)
 
     async def error_of_task(self, error: object, message: str) -> Fault:
         """Makes the fault for the JSON-RPC error with which a task has failed; ``message`` is that of its state."""
@@ -327,9 +323,10 @@ class Session:
         library: Any = await asyncio.to_thread(import_module, "callsheet.agents.servers.transport.client")
         self._faults.child = child = library.ChildProcess(self.limits, self._over)
         with anyio.move_on_after(self.limits.start) as scope:
-            asked = self._questions.elicited if self.asks else None
+            asked = self.questions.elicited if self.asks else None
             made = self._expanded, child, self._changed, self._fail, self._auth()
-            async with library.connect_server(*made, elicited=asked, tell=self._faults.keep) as client:
+            more = {"elicited": asked, "waits": self.asks == "now", "tell": self._faults.keep}
+            async with library.connect_server(*made, **more) as client:
                 scope.deadline = math.inf
                 child.responsive = True
                 self._client.set_result(client)

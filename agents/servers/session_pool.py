@@ -20,13 +20,13 @@ from functools import partial
 from typing import Any
 from weakref import WeakSet
 
-from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ReadsAnswer, TaskCall
+from callsheet.agents.calls.call_context import LOOP, Asks, CallRequest, Limits, Permit, ReadsAnswer, TaskCall
 from callsheet.agents.calls.credentials import Caller, Credentials
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed_outcome, outcome_of
 from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_request
 from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.faults import cleaned_request, failed_call
-from callsheet.agents.servers.server_tasks import TaskFollower, TaskState, started_task
+from callsheet.agents.servers.server_tasks import TaskFollower, TaskState, unfinished_outcome
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError
@@ -191,7 +191,7 @@ class SessionPool:
     def _any(self) -> bool:
         return bool(self._sessions or self._ending)
 
-    async def _ready(self, key: Key, server: ServerConfig, caller: Caller, *, asks: bool = False) -> Session:
+    async def _ready(self, key: Key, server: ServerConfig, caller: Caller, *, asks: Asks = "") -> Session:
         """Returns the run's session with a server after its tools are listed; starts or replaces it if necessary."""
         session = self._sessions.get(key)
         if session is None or session.retired or (session.server, session.caller) != (server, caller):
@@ -210,7 +210,7 @@ class SessionPool:
             return await self._ready(key, server, caller, asks=asks)
         return session
 
-    def _waiting(self, server: ServerConfig, key: Key, *, asks: bool) -> Session | None:
+    def _waiting(self, server: ServerConfig, key: Key, *, asks: Asks) -> Session | None:
         """Returns a session of an earlier run of the same user; ends one that was started differently."""
         waiting = (_WAITING, *key[1:])
         session = self._sessions.get(waiting)
@@ -230,7 +230,7 @@ class SessionPool:
         self._ending = {one for one in self._ending if not one.gone}
         self._sessions = {key: one for key, one in self._sessions.items() if one.loop is here and not one.gone}
 
-    def _opened(self, server: ServerConfig, key: Key, caller: Caller, *, asks: bool) -> Session:
+    def _opened(self, server: ServerConfig, key: Key, caller: Caller, *, asks: Asks) -> Session:
         def changed() -> None:
             session.outdated = True
             if session.telling.done() and not session.retired:
@@ -242,7 +242,7 @@ class SessionPool:
         return session
 
     def _made(
-        self, server: ServerConfig, caller: Caller, changed: Callable[[], object] = lambda: None, *, asks: bool = False
+        self, server: ServerConfig, caller: Caller, changed: Callable[[], object] = lambda: None, *, asks: Asks = ""
     ) -> Session:
         kind: type[Session] = Session
         if server.transport == "openapi":
@@ -368,7 +368,6 @@ class SessionPool:
         if isinstance(cleaned, Outcome):
             return cleaned
         request = cleaned
-        task: TaskState | None = None
         wait: float | None = None
         for is_last in (False, True):
             if wait is not None:
@@ -381,47 +380,50 @@ class SessionPool:
                     more = (request.progress, request.ask)
                     try:
                         result = await ready.session.ask(
-                            ready.method, ready.params, limits.call, *more, longest=limits.longest_call
+                            ready.method,
+                            ready.params,
+                            limits.call,
+                            *more,
+                            longest=limits.longest_call,
+                            asks=request.asks,
                         )
-                        task = None if request.reads else started_task(result)
+                        unfinished = None if request.reads else unfinished_outcome(ready.session, result)
                     except (Fault, CallsheetError) as error:
                         outcome, wait = failed_call(request, error, sent=True)
                     else:
                         wait = None
-                        if task is None:
-                            outcome = await self._outcome(request, ready.session.hidden, limits, result)
-                        else:
-                            outcome = task.outcome
+                        outcome = unfinished or await self._outcome(request, ready.session.hidden, limits, result)
                 else:
                     outcome, wait = ready
             if wait is None or is_last:
                 break
-        if task is not None and request.task is None:
+        if outcome.task and request.task is None:
             # Without a turn: how much a server does at once, it decides itself.
-            outcome = await self._followed(request, task)
+            outcome = await self._followed(request, TaskCall(outcome.task, outcome.interval))
         return self._counted(request, outcome, began)
 
     async def _picked_up(self, request: CallRequest, task: TaskCall) -> Outcome:
         began = time.monotonic()
-        return self._counted(request, await self._followed(request, TaskState.known(task.id)), began)
+        return self._counted(request, await self._followed(request, task), began)
 
     def _counted(self, request: CallRequest, outcome: Outcome, began: float) -> Outcome:
         """Returns the outcome of a call with its duration, after it was counted for its server."""
         self.circuits.told(request.circuit, outcome)
         return replace(outcome, seconds=time.monotonic() - began)
 
-    async def _followed(self, request: CallRequest, task: TaskState) -> Outcome:
+    async def _followed(self, request: CallRequest, task: TaskCall) -> Outcome:
         """Returns the outcome of a call on which its server works as a task, when the task has ended."""
         key = (request.run_id, request.agent_id, request.caller.key)
         server = request.server.callsheet
-        ready = partial(self._ready, key, request.server, request.caller, asks=request.ask is not None)
-        waits = request.task is None or request.task.waits
+        ready = partial(self._ready, key, request.server, request.caller, asks=request.asks)
         try:
             limits = self.limits.own(server.limits).own(server.tools.get(request.tool, {}))
-            follower = TaskFollower(ready, limits, request.progress, request.ask, waits=waits)
-            result = await follower.result(task)
+            follower = TaskFollower(ready, limits, request.progress, request.ask, task)
+            result = await follower.result(TaskState.known(task))
         except (Fault, CallsheetError) as error:
             return failed_call(request, error, sent=True)[0]
+        if isinstance(result, Outcome):
+            return result
         return await self._outcome(request, follower.hidden, limits, result)
 
     def _turns_of(self, request: CallRequest) -> asyncio.Semaphore:
@@ -444,7 +446,7 @@ class SessionPool:
             return failed_outcome(agent_id, tool, "refused", refusal.reason), None
         try:
             key = (request.run_id, agent_id, request.caller.key)
-            session = await self._ready(key, request.server, request.caller, asks=request.ask is not None)
+            session = await self._ready(key, request.server, request.caller, asks=request.asks)
             refusal = request.permit()
             if refusal:
                 return failed_outcome(agent_id, tool, "refused", refusal.reason), None
@@ -454,7 +456,8 @@ class SessionPool:
                 return _ReadyCall(session, method, params, limits)
         except (Fault, CallsheetError) as error:
             return failed_call(request, error, sent=False)
-        return _ReadyCall(session, "tools/call", {"name": tool, "arguments": request.args}, limits)
+        params = {"name": tool, "arguments": request.args, **(request.task.params if request.task else {})}
+        return _ReadyCall(session, "tools/call", params, limits)
 
     async def _outcome(
         self, request: CallRequest, hidden: Callable[[str], str], limits: Limits, result: Mapping[str, object]

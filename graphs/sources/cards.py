@@ -2,7 +2,7 @@
 
 Its document is fetched and copied by ``agents``. A server on the host of the document is used like one of an
 ``mcp.json``; one on another host needs consent of its own. No program is started, and nothing of the environment is
-sent: a server that needs that belongs into the user's own ``mcp.json``.
+sent: a server that needs that is for ``callsheet add``.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from pathlib import Path
 
 from callsheet.graphs.catalog.formats.card_entries import ways_of
 from callsheet.graphs.catalog.formats.manifests import Problem
-from callsheet.graphs.catalog.formats.server_cards import LARGEST_CARD, CardEntry, ServerCard, cards_in, shown_line
+from callsheet.graphs.catalog.formats.server_cards import LARGEST_COPY, CardEntry, ServerCard, cards_in, shown_line
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, yes_from_environment
 from callsheet.graphs.text.addresses import of_this_machine, web_address
-from callsheet.graphs.trust.consent import Agreements, Start
+from callsheet.graphs.text.regex import linear
+from callsheet.graphs.trust.consent import CONNECTS, Agreements, Start
 
 NO_CONSENT = "consent"
 """The kind of the problem with a server to which nothing was sent because nobody has consented."""
-_CONNECTS = "connect to these servers"
+_REFERENCE = linear(r"\$\{\w+\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def read_cards(address: str) -> CardServers | None:
     """Returns the servers of the cards at an address, from its copy; None if there is no copy, or none of cards."""
     file = copy_of(address)
     try:
-        content = file.read_bytes() if file.stat().st_size <= LARGEST_CARD else b""
+        content = file.read_bytes() if file.stat().st_size <= LARGEST_COPY else b""
     except OSError:
         return None
     try:
@@ -114,7 +115,7 @@ def _server_of(card: ServerCard, address: str) -> ServerConfig:
         if not way.needs:
             fields = {**way.entry, "transport": way.entry["type"]}
             return ServerConfig(**fields)
-    add = "write it into your own mcp.json"
+    add = f"to add it to your own mcp.json, run `callsheet add {address}`"
     if remotes:
         names = ", ".join(need.what for need in remotes[0].needs)
         raise CatalogError(f"it needs values that are not sent to whoever writes a card ({names}): {add}")
@@ -130,14 +131,25 @@ def _start_of(agent: str, server: ServerConfig, address: str) -> Start | None:
         CatalogError: Its address is refused, whoever consents.
     """
     url = server.url or ""
-    here = web_address(address)
-    there = web_address(url)
+    check_reach(url, address)
+    return None if web_address(url) == web_address(address) else Start(agent, url, "", (), (), CONNECTS)
+
+
+def check_reach(url: str, source: str) -> None:
+    """Refuses an address in a card that no consent makes good: people would misread it, or it leads to their machine.
+
+    Args:
+        url: The address of a server, in which ``${NAME}`` may stand.
+        source: The address from which the card is.
+
+    Raises:
+        CatalogError: It is refused; the message says why.
+    """
+    here = web_address(source)
+    there = web_address(_REFERENCE.sub("x", url))
     if there is None:
         raise CatalogError(f"its address {shown_line(url)!r} is not plain: it has a user, or characters that mislead")
-    if here is not None and (there.scheme, there.host, there.port) == (here.scheme, here.host, here.port):
-        return None
     if of_this_machine(there.host) and not (here and of_this_machine(here.host)):
         raise CatalogError(f"its address {url} is of this machine, although its card is not")
     if there.scheme != "https" and here is not None and here.scheme == "https":
         raise CatalogError(f"its address {url} is not https, although its card is")
-    return Start(agent, url, "", (), (), _CONNECTS)

@@ -6,7 +6,6 @@ Nothing is sent to another host than that of the address, and no redirect leads 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import urljoin, urlsplit
@@ -24,6 +23,7 @@ from callsheet.graphs.catalog.formats.server_cards import (
     AI_CATALOG,
     CARD,
     LARGEST_CARD,
+    LARGEST_DOCUMENT,
     is_card_document,
     linked_cards,
     with_linked_cards,
@@ -57,6 +57,20 @@ async def fetch_specification(address: str, headers: Mapping[str, str], limits: 
     return await _fetched(address, headers, limits, LARGEST)
 
 
+async def fetch_document(address: str, limits: Limits) -> bytes | None:
+    """Returns a small document at an address; None if there is none.
+
+    Raises:
+        UnreachableError: It cannot be fetched in time.
+    """
+    response = await _answer(address, _ACCEPT, limits, LARGEST_DOCUMENT)
+    if response.status_code == 404:
+        return None
+    if response.status_code != 200:
+        raise UnreachableError(f"{response.url}: answers with status {response.status_code}")
+    return response.content
+
+
 async def fetch_catalog(address: str, limits: Limits) -> bytes:
     """Returns the document of a catalog at an address: a specification, a card, or an AI Catalog with its cards.
 
@@ -67,10 +81,24 @@ async def fetch_catalog(address: str, limits: Limits) -> bytes:
     for place in well_known:
         # Whatever is wrong with the host, the address itself says it.
         with suppress(UnreachableError):
-            content = await _fetched(place, _ACCEPT, limits, LARGEST_CARD)
-            if is_card_document(content, place):
-                return await _with_cards(content, place, limits)
-    return await _with_cards(await _fetched(last, _ACCEPT, limits, LARGEST), last, limits)
+            content = await _card_document(place, limits)
+            if content is not None:
+                return content
+    response = await _answer(last, _ACCEPT, limits, LARGEST)
+    if response.status_code != 200 and last == address and "?" not in last:
+        # The address may be that of an MCP server itself, which has its card beside it.
+        content = await _card_document(f"{last.rstrip('/')}/server-card", limits)
+        if content is not None:
+            return content
+    return await _with_cards(_content(response), last, limits)
+
+
+async def _card_document(address: str, limits: Limits) -> bytes | None:
+    """Returns a card, or an AI Catalog with its cards; None if there is none at the address."""
+    content = await fetch_document(address, limits)
+    if content is None or not is_card_document(content, address):
+        return None
+    return await _with_cards(content, address, limits)
 
 
 async def _with_cards(content: bytes, where: str, limits: Limits) -> bytes:
@@ -79,9 +107,8 @@ async def _with_cards(content: bytes, where: str, limits: Limits) -> bytes:
     if not links:
         return content
     patience = limits.model_copy(update={"start": min(limits.start, PATIENCE)})
-    fetched = await asyncio.gather(*(_card_at(urljoin(where, link), where, patience) for link in links.values()))
-    whole = with_linked_cards(content, where, dict(zip(links, fetched, strict=True)))
-    return json.dumps(whole).encode()
+    fetched = await asyncio.gather(*(_card_at(urljoin(where, link), where, patience) for link in links))
+    return with_linked_cards(content, where, dict(zip(links, fetched, strict=True)))
 
 
 async def _card_at(address: str, catalog: str, limits: Limits) -> bytes | str:
@@ -95,21 +122,28 @@ async def _card_at(address: str, catalog: str, limits: Limits) -> bytes | str:
 
 
 async def _fetched(address: str, headers: Mapping[str, str], limits: Limits, most: int) -> bytes:
+    return _content(await _answer(address, headers, limits, most))
+
+
+def _content(response: httpx2.Response) -> bytes:
+    if response.status_code != 200:
+        raise UnreachableError(f"{response.url}: answers with status {response.status_code}, not a specification")
+    return response.content
+
+
+async def _answer(address: str, headers: Mapping[str, str], limits: Limits, most: int) -> httpx2.Response:
     timeout = httpx2.Timeout(limits.list, connect=limits.start)
     try:
         async with (
             asyncio.timeout(limits.start),
             BoundedHttpClient("openapi", most, headers=headers, timeout=timeout) as client,
         ):
-            response = await followed(client, client.build_request("GET", address))
+            return await followed(client, client.build_request("GET", address))
     except TimeoutError as error:
         raise UnreachableError(f"{address}: not fetched in time: raise its limit 'start'") from error
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError, Fault) as error:
         what = error if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
         raise UnreachableError(f"{address}: cannot be fetched: {what}") from error
-    if response.status_code != 200:
-        raise UnreachableError(f"{response.url}: answers with status {response.status_code}, not a specification")
-    return response.content
 
 
 async def followed(client: httpx2.AsyncClient, request: httpx2.Request, *, calls: bool = False) -> httpx2.Response:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel
 
 from callsheet.agents.calls.tool_result import Kind
 from callsheet.agents.servers.catalogs.listings import Listing, clean_entries
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
+from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import StoredFile, cache_file, file_named
+from callsheet.graphs.text.credentials import is_secret_name
 from callsheet.graphs.text.unicode import clean
 
 _PAUSES = 10.0
@@ -23,7 +25,11 @@ _LEAST_PAUSE = 60.0
 _LONGEST_PAUSE = 86_400.0
 _MINUTES = 90.0
 _LISTED = ("tools", "resources", "skills")
-_STORED = (*_LISTED, "missing", "name", "description", "instructions")
+_TEXTS = ("missing", "name", "description", "instructions")
+_HINTS = ("fresh", "public")
+_STORED = (*_LISTED, *_TEXTS, *_HINTS)
+_DIGITS = 8
+"""Hexadecimal digits that tell two sign-ins apart: too few to try out what the secret was."""
 
 
 class _Failure(BaseModel):
@@ -50,7 +56,8 @@ class LastListings:
         """Stores an answer atomically and deletes earlier failures; errors of the storage are ignored."""
         content = {name: getattr(listing, name) for name in _STORED}
         with suppress(OSError):
-            text = json.dumps({"agent": agent_id, "reached": _entry_digest(server), **content})
+            about = {"agent": agent_id, "reached": _entry_digest(server), "whose": _whose(server)}
+            text = json.dumps({**about, **content})
             self._file(agent_id, server).replace(text.encode())
             self.recovered(agent_id, server)
 
@@ -117,22 +124,26 @@ class LastListings:
         return known if known.reached == _entry_digest(server) else None
 
     def last(self, agent_id: str, server: ServerConfig, *, within: float | None = None) -> Listing | None:
-        """Returns the last answer of a server; None if none is stored or readable.
+        """Returns the last answer of a server; None if none is stored or readable, or if it was for somebody else.
 
-        With ``within``, the answer must be at most this many seconds old, and for the same variables and headers.
+        With ``within``, the answer must still hold: at most this many seconds old, no older than its server allows, and
+        for the same variables and headers.
         """
         try:
             file = self._file(agent_id, server)
-            modified = file.modified()
-            if within is not None and not (within and 0 <= time.time() - modified <= within):
-                return None
+            age = time.time() - file.modified()
             stored = json.loads(file.text())
+            said, is_public = (stored[name] for name in _HINTS)
+            if not is_public and _whose(server) not in (stored["whose"], ""):
+                return None
+            if within is not None and not 0 <= age < lifetime(server, said, within):
+                return None
             if within is not None and stored["reached"] != _entry_digest(server):
                 return None
-            lists: Any = {name: tuple(clean_entries(stored[name])) for name in _LISTED}
-            texts: Any = clean({name: stored[name] for name in _STORED[len(_LISTED) :]})
-            when = datetime.fromtimestamp(modified, UTC).isoformat(timespec="seconds")
-            return Listing(**lists, **texts, when=when)
+            tools, resources, skills = (tuple(clean_entries(stored[name])) for name in _LISTED)
+            texts = clean({name: stored[name] for name in _TEXTS})
+            when = datetime.fromtimestamp(file.modified(), UTC).isoformat(timespec="seconds")
+            return Listing(tools, resources, skills, **texts, when=when, fresh=said, public=is_public)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -142,6 +153,31 @@ class LastListings:
         name = f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
         own = self._folder and self._folder / folder.removeprefix("listings")
         return cache_file(f"{folder}/{name}") if own is None else file_named(own / name)
+
+
+def lifetime(server: ServerConfig, said: float | None, most: float) -> float:
+    """Returns for how many seconds the last answer of a server is used.
+
+    It is what the server said (``ttlMs``), at most ``most``. If it said nothing, it is ``most``. So it is if a local
+    program said 0, which libraries send for authors who say nothing: to ask it again means to start it.
+    """
+    if said is None or (said == 0 and server.transport == "stdio"):
+        return most
+    return min(said, most)
+
+
+def _whose(server: ServerConfig) -> str:
+    """Returns a short digest of the values by which a server knows who asks; empty if one of them is not set.
+
+    An answer that its server restricts to whoever asked (``cacheScope``) is used for the same values only.
+    """
+    try:
+        expanded = server.expanded(os.environ)
+    except CatalogError:
+        return ""
+    env = {name: value for name, value in expanded.env.items() if is_secret_name(name) or value != server.env[name]}
+    values = json.dumps([expanded.url, expanded.args, expanded.headers, env], sort_keys=True)
+    return hashlib.sha256(values.encode()).hexdigest()[:_DIGITS]
 
 
 def _entry_digest(server: ServerConfig) -> str:

@@ -103,19 +103,20 @@ async def connect_server(
     *,
     tell: Callable[[Fault], str] = str,
     elicited: ElicitationFnT | None = None,
+    waits: bool = True,
 ) -> AsyncIterator[Client]:
     """Connects to a server and initialises it; leaving the block ends the connection and its process.
 
     ``changed`` is called when tools, resources or prompts change. ``fail`` ends the session with a fault that the
     client library does not report, and ``tell`` stores the fault of one request. Without ``elicited``, the server is
-    told that nobody can be asked.
+    told that nobody can be asked; without ``waits``, only a server that needs no waiting call for that is told of it.
     """
 
     async def listen(message: IncomingMessage) -> None:
         if isinstance(message, _CHANGES):
             changed()
 
-    exchange = _Exchange(child)
+    exchange = _Exchange(child, waits=waits)
     most = child.limits.message
     http: Any = partial(BoundedHttpClient, server.transport, most, fail, lambda: exchange.answers, tell)
     async with AsyncExitStack() as stack:
@@ -162,8 +163,9 @@ async def _listen(client: Client) -> None:
 class _Exchange:
     """The messages of a session: bounds unsolicited ones, and repairs answers that are invalid in part."""
 
-    def __init__(self, child: ChildProcess) -> None:
+    def __init__(self, child: ChildProcess, *, waits: bool) -> None:
         self.answers = 0
+        self._waits = waits
         self._child = child
         # Our open requests whose answers are mended: id -> method; and what each may still report of its progress.
         self._methods: dict[str, str] = {}
@@ -187,6 +189,9 @@ class _Exchange:
         message = item.message
         if isinstance(message, JSONRPCRequest) and message.method in _MENDED:
             self._methods[str(message.id)] = message.method
+        if isinstance(message, JSONRPCRequest) and message.method == "initialize" and not self._waits:
+            # The handshake of the older protocols, in which a server asks while its call waits for the answer.
+            (message.params or {}).get("capabilities", {}).pop("elicitation", None)
         called_off = isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled"
         # Whoever has waited for too long is not kept by a server that does not take this either.
         with anyio.move_on_after(_COURTESY if called_off else None):

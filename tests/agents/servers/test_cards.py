@@ -53,10 +53,14 @@ async def test_the_servers_of_a_domain_are_found_and_called(host: Domain) -> Non
     assert list(servers_in(host.origin)) == [host.origin, "weather"]
 
 
-@pytest.mark.parametrize("place", [OLD_CARD, "/mcp/server-card", "/servers/weather.json"])
-def test_one_card_is_a_catalog_wherever_it_is(host: Domain, place: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "address"),
+    [(OLD_CARD, ""), ("/mcp/server-card", "/mcp/server-card"), ("/mcp/server-card", "/mcp"), ("/weather", "/weather")],
+    ids=["domain", "card", "server", "elsewhere"],
+)
+def test_one_card_is_a_catalog_wherever_it_is(host: Domain, place: str, address: str) -> None:
     host.pages[place] = host.card()
-    loaded = agreed(host.origin if place == OLD_CARD else f"{host.origin}{place}")
+    loaded = agreed(f"{host.origin}{address}")
     assert list(loaded.catalog.tools) == ["weather/forecast"]
     assert CARD_TYPE in host.accepted[place]
 
@@ -160,7 +164,7 @@ def test_what_needs_the_user_is_for_the_own_file_and_what_misleads_is_refused(ho
     match what:
         case "header":
             remote["headers"] = [{"name": "X-Key", "isRequired": True, "isSecret": True}]
-            add = "write it into your own mcp.json"
+            add = f"to add it to your own mcp.json, run `callsheet add {host.origin}`"
             expected = f"values that are not sent to whoever writes a card (X-Key): {add}"
         case "environment":
             remote["headers"] = [{"name": "X-Key", "value": "${HOME}"}]
@@ -215,6 +219,23 @@ def test_a_card_is_not_read_to_its_end_if_it_is_too_large(host: Domain) -> None:
     host.pages[AI_CATALOG] = b" " * 2_000_000
     host.pages[OLD_CARD] = host.card()
     assert list(load(host.origin, yes=True).catalog.tools) == ["weather/forecast"]
+
+
+def test_of_too_many_cards_the_first_are_used_and_the_rest_is_told(host: Domain) -> None:
+    host.publish(host.card(), *(f"{host.origin}/{number}" for number in range(104)))
+    loaded = load(host.origin, yes=True)
+    assert list(loaded.catalog.by_id) == ["weather"]
+    assert len(host.asked) == 100
+    assert "5 more cards are left out" in loaded.problems[-1].message
+
+
+def test_many_large_cards_are_used(host: Domain) -> None:
+    wide = {"com.example/x": "é" * 40_000}
+    host.publish(*(f"{host.origin}/{number}" for number in range(30)))
+    for number in range(30):
+        card = host.card(f"com.example/x{number}", _meta=wide)
+        host.pages[f"/{number}"] = json.dumps(card, ensure_ascii=False).encode()
+    assert len(load(host.origin, yes=True).catalog.agents) == 30
 
 
 def test_redirects_lead_to_no_other_host(host: Domain) -> None:

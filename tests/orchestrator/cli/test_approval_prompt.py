@@ -182,3 +182,22 @@ def test_a_word_that_may_mean_two_choices_is_asked_again(say: Say, capsys: pytes
     say("it", "q")
     ask_person([waits(1, {}, type="unknown_outcome")])
     assert "'it' is none of: d=it was done, n=it was not, send it again, g=give up" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("line", "answers"),
+    [
+        ("XL", {"i1": "XL"}),
+        ("5", {"i1": "5"}),
+        ('{"responses": {"size": {"action": "accept"}}}', {"i1": {"responses": {"size": {"action": "accept"}}}}),
+        ("{", {"i1": "{"}),
+        ("", {}),
+    ],
+)
+def test_a_question_in_a_form_of_its_own_is_answered_with_a_text_or_a_json_object(
+    say: Say, capsys: pytest.CaptureFixture[str], line: str, answers: Any
+) -> None:
+    say(line)
+    asked = {"type": "mcp_elicitation", "requests": [{"key": "size", "message": "Which size?"}]}
+    assert ask_person([SimpleNamespace(id="i1", value=asked)]) == answers
+    assert "Which size?" in capsys.readouterr().err

@@ -9,7 +9,7 @@ from typing import Any
 
 from callsheet.graphs import Loaded, load
 
-SERVER = Path(__file__).parents[2] / "agents" / "servers" / "skill_server.py"
+SERVER = Path(__file__).parents[2] / "agents" / "servers" / "lists" / "skill_server.py"
 TEXT = """---
 name: post-mortem
 description: How to write the post-mortem of an outage, with its timeline and causes.

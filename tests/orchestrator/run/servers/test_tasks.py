@@ -13,7 +13,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
-from callsheet.agents.calls.review import decision_on
+from callsheet.agents.calls.review import decision_on, flat
 from callsheet.graphs import CallLedger, load
 from scripted_model import ScriptedModel, calls, ended
 from task_server import TaskServer
@@ -81,3 +81,38 @@ async def test_a_task_that_takes_too_long_is_asked_about_and_its_server_before_t
     assert (result["status"], tasks.count("call later Ann")) == ("done", 1)
     assert "later Ann" in result["calls"][0]["output"]
     assert CallLedger(str(tasks.folder / "mcp.json")).entries() == ()
+
+
+async def test_a_question_of_a_task_is_a_question_of_the_run_which_may_be_resumed_later(tasks: TaskServer) -> None:
+    app = app_of(tasks, "order")
+    state = await app.ainvoke(order("order"), THREAD)
+    (asked,) = state["__interrupt__"]
+    assert asked.value["type"] == "needs_input"
+    assert flat(asked.value)["description"] == "Step 1: the server of 'bank' asks: Which size?"
+    assert list(flat(asked.value)["args"]) == ["size"]
+    wrong = decision_on("edit", asked.value, args={"size": 7})
+    state = await app.ainvoke(Command(resume={asked.id: wrong}), THREAD)
+    (again,) = state["__interrupt__"]
+    assert "string" in again.value["problem"]
+    given = decision_on("edit", again.value, args={"size": "XL"})
+    state = await app.ainvoke(Command(resume={again.id: given}), THREAD)
+    (result,) = state["results"].values()
+    assert result["calls"][0]["output"] == 'order Ann {"size": {"action": "accept", "content": {"size": "XL"}}}'
+    assert (tasks.count("effect order Ann"), tasks.count("tasks/update order Ann")) == (1, 1)
+    assert CallLedger(str(tasks.folder / "mcp.json")).entries() == ()
+
+
+@pytest.mark.parametrize(("opened", "action"), [(True, "accept"), (False, "decline"), (None, "decline")])
+async def test_a_page_that_a_task_wants_to_be_opened_is_shown_with_its_host(
+    tasks: TaskServer, opened: bool | None, action: str
+) -> None:
+    app = app_of(tasks, "visit", trusted=True)
+    state = await app.ainvoke(order("visit"), THREAD)
+    (asked,) = state["__interrupt__"]
+    told = flat(asked.value)["description"]
+    assert "Sign the order (open this page on shop.example: https://shop.example/sign?order=7 )" in told
+    refused = decision_on("reject", asked.value)
+    answer = refused if opened is None else decision_on("edit", asked.value, args={"opened": opened})
+    state = await app.ainvoke(Command(resume={asked.id: answer}), THREAD)
+    (result,) = state["results"].values()
+    assert result["calls"][0]["output"] == f'visit Ann {{"size": {{"action": "{action}"}}}}'
