@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.registry.binding import NEED_TOOL, BoundTool
 from callsheet.graphs.catalog.model import Catalog
-from callsheet.graphs.catalog.names import NamedTools, named_tools
+from callsheet.graphs.catalog.names import NamedTools, is_skill_file, named_tools, skill_named
 from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.messages import error_lines
@@ -99,14 +99,15 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     if requests.admit:
         catalog, unfit = await requests.admit(names)
         requests = replace(requests, catalog=catalog)
-    named = named_tools(requests.catalog, [name for name in names if name not in unfit])
+    files = [name for name in names if is_skill_file(requests.catalog, name)]
+    named = named_tools(requests.catalog, [name for name in names if name not in unfit and name not in files])
     added, lines = _add(named, tools, requests)
     if added and (told := await asyncio.to_thread(requests.told, added)):
         lines.append(told)
     lines += [f"{name} cannot be used now: {why}" for name, why in unfit.items()]
     lines += _unknown_lines(named)
     lines += [requests.list_tools(agent) for agent in named.agents]
-    lines += await asyncio.to_thread(_skill_lines, named, requests)
+    lines += await asyncio.to_thread(_skill_lines, [*named.ids, *files], requests)
     search = _search_text(words, named)
     if search:
         lines.append(await requests.find(search))
@@ -182,14 +183,18 @@ def _unknown_lines(named: NamedTools) -> Iterator[str]:
         yield f"There is no tool {name!r}{hint}"
 
 
-def _skill_lines(named: NamedTools, requests: ToolRequests) -> list[str]:
-    """Returns the texts of the named skills; a server may have to be asked for them."""
+def _skill_lines(names: Sequence[str], requests: ToolRequests) -> list[str]:
+    """Returns the texts of the skills, and of files of skills, among these names; a server may be asked for them."""
     lines: list[str] = []
-    skills = [requests.catalog.skills_by_id[one] for one in named.ids if one in requests.catalog.skills_by_id]
-    texts = requests.skills([skill.id for skill in skills]) if skills else {}
-    for skill in skills:
-        if skill.label in texts:
-            lines.append(f"The skill {skill.label!r}:\n{texts[skill.label]}")
+    labels: dict[str, str] = {}
+    for name in names:
+        found = skill_named(requests.catalog, name)
+        if found is not None:
+            labels[name] = name if found[1] else found[0].label
+    texts = requests.skills(list(labels)) if labels else {}
+    for label in labels.values():
+        if label in texts:
+            lines.append(f"The skill {label!r}:\n{texts[label]}")
         else:
-            lines.append(f"The skill {skill.label!r} cannot be read here")
+            lines.append(f"The skill {label!r} cannot be read here")
     return lines
