@@ -99,13 +99,12 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     if requests.admit:
         catalog, unfit = await requests.admit(names)
         requests = replace(requests, catalog=catalog)
-    files = [name for name in names if is_skill_file(requests.catalog, name)]
-    named = named_tools(requests.catalog, [name for name in names if name not in unfit and name not in files])
+    files, others = _divided([name for name in names if name not in unfit], requests.catalog)
+    named = named_tools(requests.catalog, others)
     added, lines = _add(named, tools, requests)
     if added and (told := await asyncio.to_thread(requests.told, added)):
         lines.append(told)
-    lines += [f"{name} cannot be used now: {why}" for name, why in unfit.items()]
-    lines += _unknown_lines(named)
+    lines += _unknown_lines(named, unfit)
     lines += [requests.list_tools(agent) for agent in named.agents]
     lines += await asyncio.to_thread(_skill_lines, [*named.ids, *files], requests)
     search = _search_text(words, named)
@@ -115,6 +114,12 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     requests.added(", ".join(wanted), added)
     only_unknown = not words and len(named.unknown) == len(dict.fromkeys(names))
     return answer_to(call, "\n".join(lines), {"added": added}, error=only_unknown)
+
+
+def _divided(names: Sequence[str], catalog: Catalog) -> tuple[list[str], list[str]]:
+    """Divides names into those of files of skills and others."""
+    files = [name for name in names if is_skill_file(catalog, name)]
+    return files, [name for name in names if name not in files]
 
 
 def _names_and_words(need: _Need, catalog: Catalog) -> tuple[list[str], str]:
@@ -177,7 +182,10 @@ def _one_line(text: str) -> str:
     return " ".join(shown(text, most=_WORDS).split())
 
 
-def _unknown_lines(named: NamedTools) -> Iterator[str]:
+def _unknown_lines(named: NamedTools, unfit: Mapping[str, str]) -> Iterator[str]:
+    """Yields why names stand for no tool that can be used: a reason for the ``unfit``, near names for the unknown."""
+    for name, why in unfit.items():
+        yield f"{name} cannot be used now: {why}"
     for name, near in named.unknown.items():
         hint = f"; near: {', '.join(near)}" if near else ""
         yield f"There is no tool {name!r}{hint}"

@@ -261,9 +261,7 @@ class Gateway:
         files = [one for one in unique if is_skill_file(tools, one)]
         named = named_tools(tools, [one for one in unique if one not in (*beside, *files)])
         if named.unknown:
-            known = [*tools.tools, *resources.tools]
-            near = {name: ids or near_ids(name, known) for name, ids in named.unknown.items()}
-            raise UnknownNameError("; ".join(_unknown(name, ids) for name, ids in near.items()))
+            raise _unknown_names(named.unknown, [*tools.tools, *resources.tools])
         found = [self._in_full(one, tools, caller) for one in (*named.ids, *files)]
         found += [tool_in_full(resources.tool(one)) for one in beside]
         lists = [list_tools(tools, agent) for agent in named.agents]
@@ -338,6 +336,12 @@ def found_text(selection: Selection, catalog: Catalog, resources: Sequence[Tool]
         lines = ["no tool fits well; the nearest are:", *lines] if lines else ["no tool fits"]
     names = names or found_lines(catalog, (agent.id for agent in selection.agents), max_tokens=_AGENTS_TOKENS)
     return "\n".join([*lines, *map(tool_line, resources), *(["", names] if names else [])])
+
+
+def _unknown_names(unknown: Mapping[str, Sequence[str]], known: Sequence[str]) -> UnknownNameError:
+    """Returns the error about names that mean nothing; each has the ids that it may mean, or else the nearest."""
+    told = [_unknown(name, ids or near_ids(name, known)) for name, ids in unknown.items()]
+    return UnknownNameError("; ".join(told))
 
 
 def _unknown(name: str, near: Sequence[str]) -> str:
