@@ -297,6 +297,8 @@ class StepNodes:
         ledger = call_ledger(self.registry.loaded)
         answers: dict[str, Any] = {"bind": bind, "added": added, "skills": skills}
         answers["told"] = partial(open_calls_told, ledger)
+        supervision = self._configuration(state).supervision(self.registry, step.id, state["run_id"])
+        answers |= {"supervision": supervision, "run_id": state["run_id"]}
         return tool_requests(visible, self.registry, user, roster_tokens=seen, **answers)
 
     def _skill_texts(self, catalog: Catalog, ids: Sequence[str], state: StepState) -> dict[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.messages import ToolCall, ToolMessage
@@ -61,6 +61,9 @@ class ToolRequests:
         skills: Returns the texts of skills, by name, from their ids; it may ask servers, and blocks meanwhile.
         refused: Returns those of these tools that cannot be called now, with the reasons.
         told: Returns what a model must know about new tools, as text; it may read files.
+        admit: Asks a person about those of these ids that servers have added in this run; returns the catalog after
+            that, and the reasons why some of them cannot be used.
+        late: Returns the ids of tools that the server of an agent has added in this run, and that a person may accept.
         added: Called with what was asked for, and the ids of the tools that were added.
         most: Maximum number of tools that a call adds.
     """
@@ -72,6 +75,8 @@ class ToolRequests:
     skills: Callable[[Sequence[str]], Mapping[str, str]] = _nothing
     refused: Callable[[Sequence[str]], Mapping[str, str]] = _nothing
     told: Callable[[Sequence[str]], str] = lambda ids: ""
+    admit: Callable[[Sequence[str]], Awaitable[tuple[Catalog, Mapping[str, str]]]] | None = None
+    late: Callable[[str], Awaitable[Sequence[str]]] | None = None
     added: Callable[[str, Sequence[str]], None] = lambda asked, ids: None
     most: int = _MOST_NAMED
 
@@ -90,10 +95,15 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     names, words = _names_and_words(need, requests.catalog)
     if not names and not words:
         return answer_to(call, "name the tools in 'tools', or say in 'what' what a tool must do", error=True)
-    named = named_tools(requests.catalog, names)
+    unfit: Mapping[str, str] = {}
+    if requests.admit:
+        catalog, unfit = await requests.admit(names)
+        requests = replace(requests, catalog=catalog)
+    named = named_tools(requests.catalog, [name for name in names if name not in unfit])
     added, lines = _add(named, tools, requests)
     if added and (told := await asyncio.to_thread(requests.told, added)):
         lines.append(told)
+    lines += [f"{name} cannot be used now: {why}" for name, why in unfit.items()]
     lines += _unknown_lines(named)
     lines += [requests.list_tools(agent) for agent in named.agents]
     lines += await asyncio.to_thread(_skill_lines, named, requests)

@@ -382,6 +382,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
         told = partial(open_calls_told, call_ledger(self._registry.loaded))
         answers: dict[str, Any] = {"bind": bind, "skills": skills, "told": told, "most": min(_AT_ONCE, room)}
+        answers |= {"supervision": self._supervision(state), "run_id": state.get("callsheet_run", "")}
         requests = tool_requests(seen, self._registry, caller(), roster_tokens=self._roster_tokens, **answers)
         said = await answer_request(call, held, requests)
         added = said.artifact["added"] if said.artifact else []
