@@ -40,6 +40,7 @@ def call_events(
     about = {"step_id": step_id, "call_id": call["id"], "tool": call["name"]}
     if isinstance(tool, BoundTool):
         about |= {"tool": tool.id, "agent": tool.agent}
+    is_later = began is not None
     if began is None:
         began = time.time()
         write({"event": "tool_started", **about, "args": call["args"], "began": began})
@@ -55,6 +56,8 @@ def call_events(
             write({"event": "tool_finished", **about, "status": "success"})
             return answer
         artifact = artifact_of(answer)
+        if is_later and "seconds" in artifact:  # a tool names the last part of a call only
+            artifact = {**artifact, "seconds": time.time() - began}
         outcome: dict[str, Any] = {"status": answer.status, "output": answer.text}
         outcome |= {key: artifact[key] for key in ("seconds", "kind", "effect") if key in artifact}
         if not ("task" in artifact or "questions" in artifact):

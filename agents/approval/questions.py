@@ -17,7 +17,7 @@ from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.servers.server_questions import server_answer
 from callsheet.graphs.text.json_schema import shown_form
 
-Kind = Literal["tool_approval", "unknown_outcome", "needs_input"]
+Kind = Literal["tool_approval", "unknown_outcome", "needs_input", "new_tool"]
 MOST_WRONG = 3
 """Maximum number of invalid answers in a row; after that, a question is not asked again."""
 
@@ -27,6 +27,8 @@ OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
     # No "approve": whoever approves everything must not have a call sent twice.
     "unknown_outcome": ("edit", "respond", "reject"),
     "needs_input": ("edit", "reject"),
+    # A definition is accepted for good; nothing is called yet.
+    "new_tool": ("approve", "reject"),
 }
 """The decisions that a person can make on each kind of question."""
 

@@ -34,7 +34,7 @@ from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.graphs.trust.changes import news_of
-from callsheet.graphs.trust.pins import digest, digests
+from callsheet.graphs.trust.pins import Change, digest, digests
 from callsheet.graphs.trust.policy import Policy, User
 
 __all__ = ["ApprovalPolicy", "Assurance", "ToolRegistry", "assurance_of"]
@@ -224,19 +224,33 @@ class ToolRegistry:
         """Describes the changes that these agents listed in the middle of a run and that nobody has accepted.
 
         Empty if there are none.
-
-        Empty if there is nothing.
         """
+        return news_of([change for change in self._later_changes(user) if change.agent in agents])
+
+    def late(self, user: User | None = None) -> Mapping[str, Change]:
+        """Returns the tools and skills that servers added in the middle of a run and that nobody has accepted, by id.
+
+        What hides characters is not among them: it is accepted by the command only, which shows them.
+        """
+        return {change.id: change for change in self._later_changes(user) if change.kind == "new"}
+
+    def accept(self, change: Change) -> None:
+        """Accepts the definition of a late tool for good, and adds the tool to the catalog while its server lists it.
+
+        Raises:
+            TrustError: The pins cannot be written, or something else was accepted in the meantime.
+        """
+        with self._following:
+            live = self.loaded.live[change.agent]
+            live.terms["pins"].accept([change])
+            self.follow(with_agent(self.loaded, change.agent, live.again()))
+
+    def _later_changes(self, user: User | None) -> list[Change]:
         policy = self.loaded.policy
-        return news_of(
-            [
-                change
-                for change in self.loaded.changes
-                if change.later
-                and change.agent in agents
-                and (policy is None or policy.allows(Tool(agent=change.agent, name=change.tool), user))
-            ]
-        )
+        changes = [change for change in self.loaded.changes if change.later]
+        if policy is None:
+            return changes
+        return [change for change in changes if policy.allows(Tool(agent=change.agent, name=change.tool), user)]
 
     def unavailable(self) -> Mapping[str, str]:
         """Returns agents that are not called for now because they failed repeatedly, with the reason."""

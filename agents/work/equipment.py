@@ -45,6 +45,11 @@ _LONGEST_ABOUT = 1_024
 """Characters of a skill's description, as its format allows."""
 
 
+LATE = "late"
+"""Key in the artifact of an answer for the ids of the tools that its server added with it."""
+_LATE_TOLD = "its server now also has {}; {} adds what you name, after a person has accepted it"
+
+
 class _Reading(BaseModel):
     """Read on in a result that is shown in part."""
 
@@ -104,6 +109,9 @@ def label_answers(messages: Sequence[AnyMessage], calls: Mapping[str, Call]) -> 
         call = calls.get(message.tool_call_id) if isinstance(message, ToolMessage) else None
         if call is not None and call.id and isinstance(message.content, str):
             text = _beginning(call) if message.text == call.output else f"{message.text}\n[{call.id}]"
+            late = artifact_of(message).get(LATE)
+            if late:
+                text += f"\n[{_LATE_TOLD.format(', '.join(map(shown, late)), NEED_TOOL)}]"
             shown_messages.append(message.model_copy(update={"content": text}))
         else:
             shown_messages.append(message)

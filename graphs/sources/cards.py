@@ -14,7 +14,7 @@ from pathlib import Path
 
 from callsheet.graphs.catalog.formats.card_entries import ways_of
 from callsheet.graphs.catalog.formats.manifests import Problem
-from callsheet.graphs.catalog.formats.server_cards import LARGEST_CARD, CardEntry, ServerCard, cards_in, shown_line
+from callsheet.graphs.catalog.formats.server_cards import LARGEST_COPY, CardEntry, ServerCard, cards_in, shown_line
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, yes_from_environment
@@ -52,7 +52,7 @@ def read_cards(address: str) -> CardServers | None:
     """Returns the servers of the cards at an address, from its copy; None if there is no copy, or none of cards."""
     file = copy_of(address)
     try:
-        content = file.read_bytes() if file.stat().st_size <= LARGEST_CARD else b""
+        content = file.read_bytes() if file.stat().st_size <= LARGEST_COPY else b""
     except OSError:
         return None
     try:

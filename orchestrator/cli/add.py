@@ -14,8 +14,9 @@ import click
 
 from callsheet.graphs.catalog.formats.card_entries import Way, ways_of
 from callsheet.graphs.catalog.formats.config_edit import ROOT, with_entry
+from callsheet.graphs.catalog.formats.manifests import read_json
 from callsheet.graphs.catalog.formats.server_cards import shown_line
-from callsheet.graphs.catalog.formats.server_config import ServerConfig, read_configuration
+from callsheet.graphs.catalog.formats.server_config import ROOTS, ServerConfig, read_configuration
 from callsheet.graphs.errors import CatalogError, SettingsError
 from callsheet.graphs.sources.cards import check_reach
 from callsheet.graphs.storage import cure_of, file_lock, replace_bytes
@@ -48,8 +49,14 @@ class _Addition:
 
     @property
     def is_own(self) -> bool:
-        """Returns whether the file is the user's own, and none of another program: ``mcp.json`` in a plain folder."""
-        return self.file.name == _OWN and not self.file.parent.name.startswith(".")
+        """Returns whether the file is the user's own, and none of another program.
+
+        It is an ``mcp.json`` in a plain folder, whose servers do not stand under the key of another program.
+        """
+        if self.file.name != _OWN or self.file.parent.name.startswith("."):
+            return False
+        document = read_json(self.file) if self.file.is_file() else {}
+        return not isinstance(document, dict) or ROOT in document or document.keys().isdisjoint(ROOTS)
 
 
 @click.command(short_help="Add a published MCP server to your mcp.json.")
@@ -145,18 +152,24 @@ def _show(addition: _Addition) -> None:
     does = "start" if addition.server.command else "connect to"
     reached = [str(start) for start in addition.starts] or [f"{addition.agent}: {addition.server.url}"]
     lines += [f"It would {does}:", *(f"  {line}" for line in reached)]
-    if addition.way.needs:
-        lines.append("It needs these variables of your environment:")
-    for need in addition.way.needs:
-        notes = ["secret"] if need.secret else []
-        notes.append("set" if need.variable in os.environ else "not set")
-        lines.append(f"  {need.variable}: {need.what} ({', '.join(notes)})")
-    if addition.way.optional:
-        lines.append(f"It may also have: {', '.join(addition.way.optional)}")
+    lines += _need_lines(addition.way)
     for other in addition.others:
         lines.append(f"Another way, --via {other.kind}: {escaped_line(json.dumps(other.entry, ensure_ascii=False))}")
     lines += [f"Not usable: {reason}" for reason in addition.refused]
+    lines += [f"Not read: {reason}" for reason in published.left_out]
     click.echo("\n".join(lines), err=True)
+
+
+def _need_lines(way: Way) -> list[str]:
+    """Returns what a server needs, and may have, of the environment: names, and whether they are set."""
+    lines = ["It needs these variables of your environment:"] if way.needs else []
+    for need in way.needs:
+        notes = ["secret"] if need.secret else []
+        notes.append("set" if need.variable in os.environ else "not set")
+        lines.append(f"  {need.variable}: {need.what} ({', '.join(notes)})")
+    if way.optional:
+        lines.append(f"It may also have: {', '.join(way.optional)}")
+    return lines
 
 
 def _agrees(addition: _Addition, text: str) -> bool:

@@ -29,7 +29,7 @@ _SEVERAL = {"a": "all", **_ALWAYS, "e": "each", "n": "none", **_LATER}
 _ONE = {"y": "yes", **_ALWAYS, "n": "no", "e": "edit", "r": "respond", **_LATER}
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", **_LATER}
 _WORDS = {"approve": {"all", "yes"}, "reject": {"none", "no"}, "edit": {"edit"}, "respond": {"respond"}}
-_TYPES = ("tool_approval", "unknown_outcome", "needs_input", "question")
+_TYPES = ("tool_approval", "unknown_outcome", "needs_input", "new_tool", "question")
 _ALIKE = ("tool", "why", "problem", "decisions", "always")
 """What calls have in common that are one question."""
 
@@ -126,6 +126,8 @@ def _answers(group: Sequence[Any]) -> dict[str, Any]:
             answer = _verdict(asked)
         case "needs_input":
             answer = _values(asked)
+        case "new_tool":
+            answer = _acceptance(asked)
         case "question":
             answer = _reply(asked)
         case _:
@@ -189,6 +191,17 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
             return decision_on("edit", asked)
         case "g":
             return decision_on("reject", asked)
+    return None
+
+
+def _acceptance(asked: Mapping[str, object]) -> dict[str, object] | None:
+    """Returns whether a tool that a server has added in the run is accepted; None for later."""
+    _show(asked, "wants to use")
+    match _choice(_ONE, asked):
+        case "y":
+            return decision_on("approve", asked)
+        case "n":
+            return decision_on("reject", asked, message=_text("Why (may stay empty)"))
     return None
 
 

@@ -6,7 +6,6 @@ Nothing is sent to another host than that of the address, and no redirect leads 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from urllib.parse import urljoin, urlsplit
@@ -24,6 +23,7 @@ from callsheet.graphs.catalog.formats.server_cards import (
     AI_CATALOG,
     CARD,
     LARGEST_CARD,
+    LARGEST_DOCUMENT,
     is_card_document,
     linked_cards,
     with_linked_cards,
@@ -63,7 +63,7 @@ async def fetch_document(address: str, limits: Limits) -> bytes | None:
     Raises:
         UnreachableError: It cannot be fetched in time.
     """
-    response = await _answer(address, _ACCEPT, limits, LARGEST_CARD)
+    response = await _answer(address, _ACCEPT, limits, LARGEST_DOCUMENT)
     if response.status_code == 404:
         return None
     if response.status_code != 200:
@@ -107,9 +107,8 @@ async def _with_cards(content: bytes, where: str, limits: Limits) -> bytes:
     if not links:
         return content
     patience = limits.model_copy(update={"start": min(limits.start, PATIENCE)})
-    fetched = await asyncio.gather(*(_card_at(urljoin(where, link), where, patience) for link in links.values()))
-    whole = with_linked_cards(content, where, dict(zip(links, fetched, strict=True)))
-    return json.dumps(whole).encode()
+    fetched = await asyncio.gather(*(_card_at(urljoin(where, link), where, patience) for link in links))
+    return with_linked_cards(content, where, dict(zip(links, fetched, strict=True)))
 
 
 async def _card_at(address: str, catalog: str, limits: Limits) -> bytes | str:

@@ -26,11 +26,13 @@ class PublishedServer:
     Attributes:
         source: The address from which its card is.
         status: What the registry says about it: ``active``, ``deprecated`` ...; empty elsewhere.
+        left_out: Why other cards at the address cannot be read, in one line each.
     """
 
     card: ServerCard
     source: str
     status: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 async def published_server(name: str, registry: str, *, card: str = "") -> PublishedServer:
@@ -70,11 +72,11 @@ async def _at_address(address: str, name: str) -> PublishedServer:
     cards = {entry.card.name: entry.card for entry in entries if entry.card is not None}
     if not cards:
         raise CatalogError(f"{address}: {entries[0].error}")
-    if name:
-        return PublishedServer(lookup(cards, name, "server", f"cards of {address}"), address)
-    if len(cards) > 1:
+    if not name and len(cards) > 1:
         raise CatalogError(f"{address} has {len(cards)} servers: choose one with --card: {', '.join(cards)}")
-    return PublishedServer(next(iter(cards.values())), address)
+    card = lookup(cards, name, "server", f"cards of {address}") if name else next(iter(cards.values()))
+    left_out = tuple(shown_line(f"{entry.name}: {entry.error}") for entry in entries if entry.card is None)
+    return PublishedServer(card, address, left_out=left_out)
 
 
 async def _similar(name: str, registry: str) -> UnknownNameError:

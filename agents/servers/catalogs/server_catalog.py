@@ -54,6 +54,11 @@ class LiveServer:
         self.said = answer
         return part
 
+    def again(self) -> SourceCatalog:
+        """Returns the agent with its accepted tools by the last answer, after a person has accepted something."""
+        said = self.said or Listing(error="it has not answered", kind="start")
+        return read_listings({self.agent_id: self.server}, {self.agent_id: said}, **self.terms)
+
 
 def read_listings(
     config: Mapping[str, ServerConfig],

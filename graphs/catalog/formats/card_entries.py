@@ -145,11 +145,15 @@ class _Filling:
         return "".join([*parts, _checked(text[end:])])
 
     def _reference(self, given: Variable, label: str, variable: str) -> str:
-        name = variable or f"{self._prefix}_{label}"
-        name = name if _VARIABLE.fullmatch(name) and variable else _NO_VARIABLE.sub("_", name.upper()).strip("_")
+        name = variable
+        if not _VARIABLE.fullmatch(name):
+            name = _NO_VARIABLE.sub("_", f"{self._prefix}_{label}".upper()).strip("_")
+            name = name if _VARIABLE.fullmatch(name) else f"MCP_{name}"
         what = shown_line(given.description or label)
         if given.choices:
             what += f" (one of {', '.join(map(shown_line, given.choices[:10]))})"
+        while name in self._needs and self._needs[name].what != what:
+            name += "_2"  # another value, whose name differs only in characters that a variable cannot have
         self._needs[name] = Need(name, what, given.is_secret)
         return f"${{{name}}}"
 

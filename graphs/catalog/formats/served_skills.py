@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, Self
 from urllib.parse import unquote, urlsplit
 
 from pydantic import ConfigDict, Field, StringConstraints
@@ -49,9 +49,14 @@ class SkillFile(Record):
     digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
     size: Annotated[int, Field(ge=0)]
 
+    @classmethod
+    def of(cls, uri: str, content: bytes) -> Self:
+        """Describes the file with these bytes."""
+        return cls(uri=uri, digest=f"sha256:{hashlib.sha256(content).hexdigest()}", size=len(content))
+
     def fits(self, content: bytes) -> bool:
         """Returns whether these bytes are the file that the server has listed."""
-        return len(content) == self.size and f"sha256:{hashlib.sha256(content).hexdigest()}" == self.digest
+        return len(content) == self.size and SkillFile.of(self.uri, content) == self
 
 
 class ServedSkill(Record):

@@ -5,7 +5,8 @@ A card is written by somebody else, and is read before anybody has agreed to it:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,14 +19,19 @@ from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.hidden import escaped_line
 from callsheet.graphs.text.json_schema import JsonObject
+from callsheet.graphs.text.unicode import clean
 
 CARD = "application/mcp-server-card+json"
 AI_CATALOG = "application/ai-catalog+json"
-LARGEST_CARD = 1_000_000
-"""Bytes of a card or an AI Catalog."""
+LARGEST_CARD = 100_000
+"""Bytes of a card that an AI Catalog names."""
+LARGEST_DOCUMENT = 1_000_000
+"""Bytes of a document with cards, such as an AI Catalog or an answer of a registry."""
 MOST_CARDS = 100
 """Cards of one AI Catalog."""
-_LONGEST_SHOWN = 200
+LARGEST_COPY = LARGEST_DOCUMENT + MOST_CARDS * LARGEST_CARD
+"""Bytes of an AI Catalog that holds all its cards."""
+_LONGEST_SHOWN = 300
 _NAME = r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+"
 
 
@@ -134,8 +140,8 @@ def cards_in(content: bytes, where: str) -> tuple[CardEntry, ...] | None:
     match document:
         case {"openapi": _} | {"swagger": _}:
             return None
-        case {"specVersion": str(), "entries": list() as entries}:
-            return _entries(entries)
+        case {"specVersion": str(), "entries": list()}:
+            return _entries(document)
         case {"server": {"name": str()} as server}:
             return (CardEntry(where, _card(server, where)),)
         case {"name": str(), "version": str()} if document.keys() & {"remotes", "packages"} or _is_card(document):
@@ -152,56 +158,64 @@ def is_card_document(content: bytes, where: str) -> bool:
         return True
 
 
-def linked_cards(content: bytes, where: str) -> dict[str, str]:
-    """Returns the addresses of the cards that an AI Catalog names but does not hold, by identifier."""
-    document = _document(content, where)
-    match document:
-        case {"specVersion": str(), "entries": list() as entries}:
-            cards = [entry for entry in entries[:MOST_CARDS] if _is_card_entry(entry) and "data" not in entry]
-            return {_identifier(entry): entry["url"] for entry in cards if isinstance(entry.get("url"), str)}
-        case _:
-            return {}
+def linked_cards(content: bytes, where: str) -> tuple[str, ...]:
+    """Returns the addresses of the cards that an AI Catalog names but does not hold, each once."""
+    document = _document(content, where) or {}
+    entries = _card_entries(document) if "specVersion" in document else []
+    urls = [entry["url"] for entry in entries if "data" not in entry and isinstance(entry.get("url"), str)]
+    return tuple(dict.fromkeys(urls))
 
 
-def with_linked_cards(content: bytes, where: str, fetched: Mapping[str, bytes | str]) -> JsonObject:
-    """Returns an AI Catalog that holds its cards; of one that was not fetched, it holds the reason, a text."""
-    document = parse_json(content, where)
+def with_linked_cards(content: bytes, where: str, fetched: Mapping[str, bytes | str]) -> bytes:
+    """Returns an AI Catalog that holds its cards; for one that was not fetched, it holds the reason, a text."""
+    document = _document(content, where) or {}
     entries: list[JsonObject] = []
-    for entry in document["entries"][:MOST_CARDS]:
-        if not _is_card_entry(entry):
-            continue
-        content_of_card = fetched.get(_identifier(entry), b"")
+    for entry in _card_entries(document):
         kept: JsonObject = {"identifier": _identifier(entry), "type": CARD}
+        card = fetched.get(str(entry.get("url")), "it holds no card, and names no address")
         if "data" in entry:
             kept["data"] = entry["data"]
-        elif isinstance(content_of_card, str):
-            kept["error"] = content_of_card
+        elif "error" in entry:
+            kept["error"] = entry["error"]
+        elif isinstance(card, str):
+            kept["error"] = card
         else:
-            kept["data"] = _document(content_of_card, where)
+            kept["data"] = _document(card, where)
         entries.append(kept)
-    return {"specVersion": document["specVersion"], "entries": entries}
+    whole = {"specVersion": document.get("specVersion"), "entries": entries}
+    return json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _document(content: bytes, where: str) -> JsonObject | None:
-    """Returns a JSON object; None if it is something else, or too large for a card."""
-    if len(content) > LARGEST_CARD:
+    """Returns a JSON object; None if it is something else, or too large to hold cards."""
+    if len(content) > LARGEST_COPY:
         return None
     try:
-        document = parse_json(content, where)
+        document = clean(parse_json(content, where))
     except CatalogError:
         return None
     return document if isinstance(document, dict) else None
 
 
-def _entries(entries: Sequence[object]) -> tuple[CardEntry, ...]:
+def _card_entries(document: JsonObject) -> list[JsonObject]:
+    """Returns the entries of an AI Catalog that are cards; the last one tells if there are too many."""
+    entries = document.get("entries")
+    found = [entry for entry in entries if _is_card_entry(entry)] if isinstance(entries, list) else []
+    surplus = len(found) - MOST_CARDS
+    if surplus <= 0 or (surplus == 1 and "error" in found[-1]):
+        return found
+    error = f"{surplus} more cards are left out: the first {MOST_CARDS} of an AI Catalog are read"
+    return [*found[:MOST_CARDS], {"identifier": _identifier(found[MOST_CARDS]), "type": CARD, "error": error}]
+
+
+def _entries(document: JsonObject) -> tuple[CardEntry, ...]:
     """Returns the cards of an AI Catalog; entries of other kinds are none of ours."""
     found: list[CardEntry] = []
-    for entry in entries[:MOST_CARDS]:
-        if not isinstance(entry, dict) or not _is_card_entry(entry):
-            continue
+    for entry in _card_entries(document):
         name = _identifier(entry)
         if "data" not in entry:
-            found.append(CardEntry(name, error=str(entry.get("error") or "it holds no card, and names no address")))
+            why = entry.get("error") or "it holds no card, and names no address"
+            found.append(CardEntry(name, error=shown_line(str(why))))
             continue
         try:
             found.append(CardEntry(name, _card(entry["data"], name)))
@@ -234,6 +248,6 @@ def _card(document: object, where: str) -> ServerCard:
 
 
 def shown_line(text: str) -> str:
-    """Returns a text of a card as one line for people, with hidden characters escaped."""
-    line = escaped_line(text)
+    """Returns a text of a card as one line for people, with all characters escaped that are not printed."""
+    line = "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in escaped_line(text))
     return line if len(line) <= _LONGEST_SHOWN else f"{line[: _LONGEST_SHOWN - 1]}…"

@@ -221,6 +221,23 @@ def test_a_card_is_not_read_to_its_end_if_it_is_too_large(host: Domain) -> None:
     assert list(load(host.origin, yes=True).catalog.tools) == ["weather/forecast"]
 
 
+def test_of_too_many_cards_the_first_are_used_and_the_rest_is_told(host: Domain) -> None:
+    host.publish(host.card(), *(f"{host.origin}/{number}" for number in range(104)))
+    loaded = load(host.origin, yes=True)
+    assert list(loaded.catalog.by_id) == ["weather"]
+    assert len(host.asked) == 100
+    assert "5 more cards are left out" in loaded.problems[-1].message
+
+
+def test_many_large_cards_are_used(host: Domain) -> None:
+    wide = {"com.example/x": "é" * 40_000}
+    host.publish(*(f"{host.origin}/{number}" for number in range(30)))
+    for number in range(30):
+        card = host.card(f"com.example/x{number}", _meta=wide)
+        host.pages[f"/{number}"] = json.dumps(card, ensure_ascii=False).encode()
+    assert len(load(host.origin, yes=True).catalog.agents) == 30
+
+
 def test_redirects_lead_to_no_other_host(host: Domain) -> None:
     elsewhere = f"{host.origin.replace('127.0.0.1', 'localhost')}/secret"
     host.pages["/card"] = RedirectResponse(elsewhere)

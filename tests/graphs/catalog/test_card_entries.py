@@ -72,6 +72,16 @@ def test_arguments_have_values_defaults_and_references() -> None:
     assert found.optional == ("i", "more")
 
 
+def test_values_whose_names_differ_only_in_odd_characters_have_variables_of_their_own() -> None:
+    own = [{"type": "positional", "valueHint": hint, "isRequired": True} for hint in ("a-b", "a.b", "ü", "a-b")]
+    assert way(registryType="pypi", identifier="files", packageArguments=own).entry["args"][1:] == [
+        "${FILES_A_B}",
+        "${FILES_A_B_2}",
+        "${FILES}",
+        "${FILES_A_B}",
+    ]
+
+
 TEXTS = {
     "nothing": "",
     "no servers": "{}",

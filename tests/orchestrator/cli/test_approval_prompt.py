@@ -185,6 +185,26 @@ def test_a_word_that_may_mean_two_choices_is_asked_again(say: Say, capsys: pytes
 
 
 @pytest.mark.parametrize(
+    ("lines", "answers"),
+    [
+        (["y", "y"], {"i1": yes(1), "i2": yes(2)}),
+        (["n", "not today", "y"], {"i1": no(1, "not today"), "i2": yes(2)}),
+        (["q"], {}),
+    ],
+)
+def test_each_tool_that_a_server_adds_is_a_question_of_its_own(
+    say: Say, capsys: pytest.CaptureFixture[str], lines: list[str], answers: dict[str, Any]
+) -> None:
+    left = say(*lines)
+    more: dict[str, Any] = {"type": "new_tool", "allowed": ("approve", "reject"), "shown": "the definition"}
+    tools = [waits(number, {}, tool=f"ide/{name}", **more) for number, name in enumerate(("build", "deploy"), 1)]
+    assert ask_person(tools) == answers
+    assert not list(left)
+    told = capsys.readouterr().err
+    assert "Step 1 wants to use ide/build\nthe definition\n" in told
+
+
+@pytest.mark.parametrize(
     ("line", "answers"),
     [
         ("XL", {"i1": "XL"}),

@@ -130,6 +130,13 @@ def test_files_of_other_programs_are_not_changed_and_the_entry_is_printed(
     assert "belongs to another program" in err
 
 
+def test_a_file_with_the_key_of_another_program_is_not_changed(cli: Cli, registry: Domain, tmp_path: Path) -> None:
+    (tmp_path / "mcp.json").write_text('{"servers": {"a": {"command": "a"}}}', encoding="utf-8")
+    status, _, err = cli("add", NAME, "--yes")
+    assert (status, "belongs to another program" in err) == (1, True)
+    assert "search" not in (tmp_path / "mcp.json").read_text(encoding="utf-8")
+
+
 def test_a_broken_file_is_not_touched(cli: Cli, registry: Domain, tmp_path: Path) -> None:
     for text in ('{"mcpServers": {', '{"mcpServers": []}', "[]"):
         (tmp_path / "mcp.json").write_text(text, encoding="utf-8")
@@ -137,7 +144,7 @@ def test_a_broken_file_is_not_touched(cli: Cli, registry: Domain, tmp_path: Path
         assert (tmp_path / "mcp.json").read_text(encoding="utf-8") == text
     (tmp_path / "mcp.json").write_bytes(b"\xff\xfe")
     status, _, err = cli("add", NAME, "--yes")
-    assert (status, "it is not UTF-8" in err) == (2, True)
+    assert (status, "not valid JSON" in err) == (2, True)
 
 
 def test_an_address_goes_before_a_package_unless_another_way_is_asked_for(
@@ -164,6 +171,9 @@ def test_the_server_of_a_domain_is_added_by_its_address(cli: Cli, registry: Doma
     assert cli("add", registry.origin, "--yes", "--card", "com.example/weather")[0] == 0
     loaded = load(tmp_path / "mcp.json")
     assert list(loaded.catalog.tools) == ["weather/forecast"]
+    registry.publish(registry.card(), "http://127.0.0.2:9/elsewhere")
+    status, _, err = cli("add", registry.origin, "--yes", "--name", "again")
+    assert (status, "its card is on another host, to which nothing was sent" in err) == (0, True)
     status, _, err = cli("add", registry.origin, "--yes", "--card", "com.example/wether")
     assert (status, "did you mean" in err) == (2, True)
 

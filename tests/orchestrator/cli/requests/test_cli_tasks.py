@@ -72,7 +72,7 @@ def test_a_killed_run_that_is_resumed_picks_its_task_up_and_calls_nothing_twice(
     bank.tasks.release()
     status, said = bank.ask("--resume")
     (step,) = said["steps"]
-    assert (status, step["status"], bank.tasks.count(f"call {tool} Ann")) == (0, "done", 1)
+    assert (status, step["status"], bank.tasks.count(f"call {tool} Ann")) == (0, "done", 1), step["error"]
     assert f"{tool} Ann" in said["answer"]
     assert bank.open_calls() == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,17 @@ async def test_a_page_that_a_task_wants_to_be_opened_is_shown_with_its_host(
     state = await app.ainvoke(Command(resume={asked.id: answer}), THREAD)
     (result,) = state["results"].values()
     assert result["calls"][0]["output"] == f'visit Ann {{"size": {{"action": "{action}"}}}}'
+
+
+async def test_the_seconds_of_a_task_are_those_of_the_whole_call(tasks: TaskServer) -> None:
+    app = app_of(tasks, "report", trusted=True)
+    began = waited = 0.0
+    parts = app.astream(order("report"), THREAD, stream_mode="custom", subgraphs=True)
+    async for _, event in parts:
+        if event.get("text") == "working: page 3 of 3":
+            waited = time.time() - began
+            tasks.release()
+        if event.get("event") == "tool_started":
+            began = event["began"]
+    (result,) = (await app.aget_state(THREAD)).values["results"].values()
+    assert result["calls"][0]["seconds"] >= waited
