@@ -45,6 +45,7 @@ from callsheet.agents.work.context import surroundings
 from callsheet.agents.work.open_arguments import siblings
 from callsheet.agents.work.step_results import step_results
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
+from callsheet.graphs.catalog.names import skill_named
 from callsheet.graphs.errors import needs_extra
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.plans import with_roster
@@ -419,18 +420,23 @@ def skill_texts(catalog: Catalog, ids: Sequence[str], read: Callable[[str], str]
 
     Args:
         catalog: What the user may see; other skills are left out.
-        ids: The skills.
-        read: Returns the instructions of the skill with an id, or raises a ``CallsheetError``.
+        ids: The skills, and files of them (``skill_named``).
+        read: Returns the text that has one of these names, or raises a ``CallsheetError``.
         most: Maximum tokens of all texts together.
     """
     texts: dict[str, str] = {}
-    for skill in (catalog.skills_by_id[skill_id] for skill_id in ids if skill_id in catalog.skills_by_id):
+    for one in ids:
+        named = skill_named(catalog, one)
+        if named is None:
+            continue
         if most <= 0:
             break
+        skill, path = named
+        label = one if path else skill.label
         try:
-            whole = shown(read(skill.id), most=None)
+            whole = shown(read(one), most=None)
         except CallsheetError as error:
-            texts[skill.label] = f"[it cannot be read, so do not follow it: {shown(str(error))}]"
+            texts[label] = f"[it cannot be read, so do not follow it: {shown(str(error))}]"
             continue
         text, spent = first_tokens(whole, most)
         most -= spent
@@ -439,7 +445,7 @@ def skill_texts(catalog: Catalog, ids: Sequence[str], read: Callable[[str], str]
         if len(text) < len(whole):
             text = f"{text}\n[cut: {len(text):,} of {len(whole):,} characters are shown]".lstrip()
         origin = _SERVED.format(skill.agent) if skill.agent else ""
-        texts[skill.label] = f"{origin}{text}"
+        texts[label] = f"{origin}{text}"
     return texts
 
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import binascii
 from functools import partial
+from urllib.parse import unquote
 
 from callsheet.agents.calls.call_context import CALLER, LOOP, Limits, within
 from callsheet.agents.calls.credentials import credentials_of_run
@@ -16,12 +17,15 @@ from callsheet.agents.servers.catalogs.listings import RESOURCE
 from callsheet.graphs.catalog.formats.served_skills import ServedSkill, SkillFile
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Skill
+from callsheet.graphs.catalog.names import skill_named
 from callsheet.graphs.errors import CallsheetError, TrustError, UnknownNameError
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.trust.policy import User, as_tool
 
 _OTHER = "it is not the file that its server has listed: `callsheet sync` lists the skills of the server again"
+_MOST_NAMED = 20
+"""Files of a skill that are named to a model."""
 _NO_SERVER = "the server of agent {!r} is not connected, so its skills cannot be read"
 
 
@@ -44,9 +48,35 @@ async def read_skill(registry: ToolRegistry, skill_id: str, run_id: str, user: U
         raise TrustError(f"skill {skill_id!r}: {error}") from error
 
 
-def read_skill_blocking(registry: ToolRegistry, skill_id: str, run_id: str, user: User | None = None) -> str:
-    """Returns the instructions of a skill as ``read_skill`` does, for callers in a thread of their own."""
-    return LOOP.blocking(read_skill(registry, skill_id, run_id, user))
+def read_skill_blocking(registry: ToolRegistry, name: str, run_id: str, user: User | None = None) -> str:
+    """Returns a text for a model, for callers in a thread of their own: a skill, or a file of one (``skill_named``).
+
+    After the instructions of a skill of a server, the names of its other files follow.
+
+    Raises:
+        CallsheetError: As for ``read_skill`` and ``read_skill_file``, or a file is no text.
+    """
+    found = skill_named(registry.catalog, name)
+    if found is None or not found[1]:
+        text = LOOP.blocking(read_skill(registry, name, run_id, user))
+        return f"{text}{_file_names(registry, found[0]) if found else ''}"
+    skill, path = found
+    content = LOOP.blocking(read_skill_file(registry, skill.id, path, run_id, user))
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CallsheetError(f"{name} is no text: {error.reason}") from error
+
+
+def _file_names(registry: ToolRegistry, skill: Skill) -> str:
+    """Returns a line with the names of the files of a served skill besides its ``SKILL.md``; empty without any."""
+    entry = registry.loaded.served.get(skill.agent, {}).get(skill.id)
+    if entry is None or len(entry.resources) == 1:
+        return ""
+    paths = [file.uri.removeprefix(entry.root) for file in entry.resources if file != entry.main]
+    named = ", ".join(f"{skill.id}/{unquote(path)}" for path in paths[:_MOST_NAMED])
+    more = ", ..." if len(paths) > _MOST_NAMED else ""
+    return f"\n[Its other files, to be read by these names as the skill itself: {shown(named, most=None)}{more}]"
 
 
 async def read_skill_file(

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.registry.binding import NEED_TOOL, BoundTool
 from callsheet.graphs.catalog.model import Catalog
-from callsheet.graphs.catalog.names import NamedTools, named_tools
+from callsheet.graphs.catalog.names import NamedTools, is_skill_file, named_tools, skill_named
 from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.messages import error_lines
@@ -99,14 +99,14 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     if requests.admit:
         catalog, unfit = await requests.admit(names)
         requests = replace(requests, catalog=catalog)
-    named = named_tools(requests.catalog, [name for name in names if name not in unfit])
+    files, others = _divided([name for name in names if name not in unfit], requests.catalog)
+    named = named_tools(requests.catalog, others)
     added, lines = _add(named, tools, requests)
     if added and (told := await asyncio.to_thread(requests.told, added)):
         lines.append(told)
-    lines += [f"{name} cannot be used now: {why}" for name, why in unfit.items()]
-    lines += _unknown_lines(named)
+    lines += _unknown_lines(named, unfit)
     lines += [requests.list_tools(agent) for agent in named.agents]
-    lines += await asyncio.to_thread(_skill_lines, named, requests)
+    lines += await asyncio.to_thread(_skill_lines, [*named.ids, *files], requests)
     search = _search_text(words, named)
     if search:
         lines.append(await requests.find(search))
@@ -114,6 +114,12 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     requests.added(", ".join(wanted), added)
     only_unknown = not words and len(named.unknown) == len(dict.fromkeys(names))
     return answer_to(call, "\n".join(lines), {"added": added}, error=only_unknown)
+
+
+def _divided(names: Sequence[str], catalog: Catalog) -> tuple[list[str], list[str]]:
+    """Divides names into those of files of skills and others."""
+    files = [name for name in names if is_skill_file(catalog, name)]
+    return files, [name for name in names if name not in files]
 
 
 def _names_and_words(need: _Need, catalog: Catalog) -> tuple[list[str], str]:
@@ -176,20 +182,27 @@ def _one_line(text: str) -> str:
     return " ".join(shown(text, most=_WORDS).split())
 
 
-def _unknown_lines(named: NamedTools) -> Iterator[str]:
+def _unknown_lines(named: NamedTools, unfit: Mapping[str, str]) -> Iterator[str]:
+    """Yields why names stand for no tool that can be used: a reason for the ``unfit``, near names for the unknown."""
+    for name, why in unfit.items():
+        yield f"{name} cannot be used now: {why}"
     for name, near in named.unknown.items():
         hint = f"; near: {', '.join(near)}" if near else ""
         yield f"There is no tool {name!r}{hint}"
 
 
-def _skill_lines(named: NamedTools, requests: ToolRequests) -> list[str]:
-    """Returns the texts of the named skills; a server may have to be asked for them."""
+def _skill_lines(names: Sequence[str], requests: ToolRequests) -> list[str]:
+    """Returns the texts of the skills, and of files of skills, among these names; a server may be asked for them."""
     lines: list[str] = []
-    skills = [requests.catalog.skills_by_id[one] for one in named.ids if one in requests.catalog.skills_by_id]
-    texts = requests.skills([skill.id for skill in skills]) if skills else {}
-    for skill in skills:
-        if skill.label in texts:
-            lines.append(f"The skill {skill.label!r}:\n{texts[skill.label]}")
+    labels: dict[str, str] = {}
+    for name in names:
+        found = skill_named(requests.catalog, name)
+        if found is not None:
+            labels[name] = name if found[1] else found[0].label
+    texts = requests.skills(list(labels)) if labels else {}
+    for label in labels.values():
+        if label in texts:
+            lines.append(f"The skill {label!r}:\n{texts[label]}")
         else:
-            lines.append(f"The skill {skill.label!r} cannot be read here")
+            lines.append(f"The skill {label!r} cannot be read here")
     return lines

@@ -61,6 +61,7 @@ from callsheet.agents.work.equipment import (
 from callsheet.agents.work.media import with_media
 from callsheet.agents.work.tool_requests import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
+from callsheet.graphs.catalog.names import skill_named
 from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.process.process_state import CatalogSync
@@ -329,9 +330,10 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
     def _skill_text(self, call: ToolCall, state: Any) -> ToolMessage:
         """Returns the text of a skill that fits; blocks while its server sends it."""
         fitting = {skill.label: skill.id for skill in self._skills(state)}
-        wanted = fitting.get(str(call["args"].get("name")))
-        texts = self._skill_texts([wanted] if wanted else [], state)
-        return answer_skill(call, texts, list(fitting))
+        name = str(call["args"].get("name"))
+        named = skill_named(self._retriever.within(caller()).catalog, fitting.get(name, name))
+        wanted = [fitting.get(name, name)] if named and named[0].id in fitting.values() else []
+        return answer_skill(call, self._skill_texts(wanted, state), list(fitting))
 
     def _skill_texts(self, ids: Sequence[str], state: Mapping[str, str]) -> dict[str, str]:
         user = caller()

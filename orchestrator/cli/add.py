@@ -152,19 +152,24 @@ def _show(addition: _Addition) -> None:
     does = "start" if addition.server.command else "connect to"
     reached = [str(start) for start in addition.starts] or [f"{addition.agent}: {addition.server.url}"]
     lines += [f"It would {does}:", *(f"  {line}" for line in reached)]
-    if addition.way.needs:
-        lines.append("It needs these variables of your environment:")
-    for need in addition.way.needs:
-        notes = ["secret"] if need.secret else []
-        notes.append("set" if need.variable in os.environ else "not set")
-        lines.append(f"  {need.variable}: {need.what} ({', '.join(notes)})")
-    if addition.way.optional:
-        lines.append(f"It may also have: {', '.join(addition.way.optional)}")
+    lines += _need_lines(addition.way)
     for other in addition.others:
         lines.append(f"Another way, --via {other.kind}: {escaped_line(json.dumps(other.entry, ensure_ascii=False))}")
     lines += [f"Not usable: {reason}" for reason in addition.refused]
     lines += [f"Not read: {reason}" for reason in published.left_out]
     click.echo("\n".join(lines), err=True)
+
+
+def _need_lines(way: Way) -> list[str]:
+    """Returns what a server needs, and may have, of the environment: names, and whether they are set."""
+    lines = ["It needs these variables of your environment:"] if way.needs else []
+    for need in way.needs:
+        notes = ["secret"] if need.secret else []
+        notes.append("set" if need.variable in os.environ else "not set")
+        lines.append(f"  {need.variable}: {need.what} ({', '.join(notes)})")
+    if way.optional:
+        lines.append(f"It may also have: {', '.join(way.optional)}")
+    return lines
 
 
 def _agrees(addition: _Addition, text: str) -> bool:

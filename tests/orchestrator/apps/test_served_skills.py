@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from callsheet import AgentGraphRetriever, CallsheetTools, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
@@ -47,12 +47,19 @@ def test_a_skill_that_cannot_be_read_is_named_with_the_reason(skills: SkillServe
 
 
 async def test_an_agent_reads_it_with_read_skill_and_by_need_tool(skills: SkillServer) -> None:
-    replies = [calls("read_skill", name=ID), calls("need_tool", tools=[ID]), AIMessage("Done.")]
+    file = f"{ID}/template.md"
+    reads = [calls("read_skill", name=name) for name in (ID, file, f"{ID}/other.md")]
+    replies = [*reads, calls("need_tool", tools=[ID, file]), AIMessage("Done.")]
     model = ScriptedModel(replies=replies)
     app = create_agent(model, middleware=[CallsheetTools(skills.load(), approval="never")])
-    _, _, read, _, needed, _ = (await app.ainvoke({"messages": [HumanMessage(REQUEST)]}))["messages"]
-    assert read.text.startswith(ORIGIN)
-    assert needed.text.startswith(f"The skill {ID!r}:\n{ORIGIN}")
+    messages = (await app.ainvoke({"messages": [HumanMessage(REQUEST)]}))["messages"]
+    read, template, other, needed = (message.text for message in messages if isinstance(message, ToolMessage))
+    assert read.startswith(ORIGIN)
+    assert read.endswith(f"[Its other files, to be read by these names as the skill itself: {file}]")
+    assert template == "[Written by the server of agent 'ops', not by the user.]\n# Timeline\n"
+    assert "the skill has no file 'other.md'; its files are: SKILL.md, template.md" in other
+    assert needed.startswith(f"The skill {ID!r}:\n{ORIGIN}")
+    assert needed.endswith(f"The skill {file!r}:\n{template}")
     assert "read_skill" in model.shown[0]["tools"]
 
 
@@ -63,4 +70,6 @@ async def test_a_client_of_the_gateway_reads_it_with_its_origin(skills: SkillSer
     said = json.loads(gateway.read([ID], Caller("desk")))
     assert (said["id"], said["server"]) == (ID, "ops")
     assert said["text"].startswith("Call `list_incidents`")
+    file = json.loads(gateway.read([f"{ID}/template.md"], Caller("desk")))
+    assert (file["id"], file["text"]) == (f"{ID}/template.md", "# Timeline\n")
     await gateway.close("desk")
