@@ -115,9 +115,10 @@ def page(results: Mapping[str, Mapping[str, Any]]) -> str:
 def beside_rivals(results: Mapping[str, Mapping[str, Any]]) -> str:
     """Callsheet and all other programs on all sets, as Markdown: a row for each, with its version."""
     columns = [one for one in BESIDE_RIVALS if one[0] in results and RIVALS + one[0] in results]
-    versions: dict[str, str] = {}
+    found: dict[str, str] = {}
     for name in results:
-        versions |= results[name].get("rivals", {})
+        found |= results[name].get("rivals", {})
+    versions = {title: found[title] for title in sorted(found, key=str.casefold)}
     rows = [["queries", ""], [OURS, ""], *([title, version] for title, version in versions.items())]
     for name, level, metric, _ in columns:
         ours = results[name]["levels"][level]

@@ -14,7 +14,7 @@ import networkx as nx
 from pydantic import TypeAdapter
 
 from callsheet.graphs.capabilities.taxonomy import Capability
-from callsheet.graphs.catalog.model import Catalog, DependencyKind
+from callsheet.graphs.catalog.model import SKILLS, Catalog, DependencyKind
 from callsheet.graphs.errors import SettingsError
 from callsheet.graphs.knowledge_graph import (
     Edge,
@@ -34,7 +34,7 @@ _FIELD = ("name", "type", "description", "format", "enum", "default")
 _PROPERTIES: Mapping[str, Sequence[str]] = {
     "agent": ("id", "name", "description", "instructions", "category", "system"),
     "tool": ("id", "name", "title", "description", "core", "always", "input_schema", "output_schema", "annotations"),
-    "skill": ("id", "name", "description", "text"),
+    "skill": ("id", "name", "description", "text", "agent"),
     "parameter": _FIELD,
     "output": _FIELD,
     "capability": ("id", "name", "definition"),
@@ -57,7 +57,7 @@ def node_key(graph: KnowledgeGraph, node: Any) -> str:
             agent = owner(graph, node)
             return key("tool", agent, node.removeprefix(f"{agent}/"))
         case "skill":
-            return key("skill", node.partition("/")[2])
+            return key("skill", node.removeprefix(f"{SKILLS}/"))
         case kind:
             return key(kind, node)
 

@@ -14,13 +14,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias, cast
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from callsheet.graphs.capabilities.taxonomy import Capability, shipped_capabilities
 from callsheet.graphs.catalog.model import Agent, Catalog, Dependency, DependencyKind, Parameter, Provenance, Skill
 from callsheet.graphs.errors import lookup
+
+if TYPE_CHECKING:
+    # It takes a fifth of a second, so it is imported where a graph is made or searched, and not with the types.
+    import networkx as nx
 
 KnowledgeGraph: TypeAlias = "nx.MultiDiGraph[Any]"
 """The type of the graph: each node and edge has the attribute ``kind``, and each dependency also ``dependency``."""
@@ -65,6 +67,8 @@ def knowledge_graph(catalog: Catalog) -> KnowledgeGraph:
     """
     graph = catalog.derived.get("graph")
     if graph is None:
+        import networkx as nx
+
         graph = nx.freeze(graph_of(catalog.agents, catalog.skills))
         catalog.derived["graph"] = graph
     return cast("KnowledgeGraph", graph)
@@ -72,6 +76,8 @@ def knowledge_graph(catalog: Catalog) -> KnowledgeGraph:
 
 def graph_of(agents: Iterable[Agent], skills: Iterable[Skill] = ()) -> KnowledgeGraph:
     """Builds the knowledge graph; the key of a dependency is its position in the list of its tool."""
+    import networkx as nx
+
     graph: KnowledgeGraph = nx.MultiDiGraph()
     tools = []
     # Tools may depend on tools of later agents, so all nodes are added before the dependencies.
@@ -93,6 +99,8 @@ def graph_of(agents: Iterable[Agent], skills: Iterable[Skill] = ()) -> Knowledge
 
 def restrict_graph(part: Catalog, whole: Catalog) -> Catalog:
     """Sets the graph of a part of a catalog to a view of the whole graph, without paths to hidden nodes."""
+    import networkx as nx
+
     nodes = frozenset((*part.by_id, *part.tools, *part.skills_by_id))
     part.derived["graph"] = nx.subgraph_view(knowledge_graph(whole), filter_node=nodes.__contains__)
     return part
@@ -240,6 +248,7 @@ def strongest(
         proposed: Factor for dependencies that no person wrote or accepted; 0 leaves them out.
         inferred: Whether dependencies count that are only inferred; those that were observed in runs always count.
     """
+    import networkx as nx
 
     @cache
     def factors(tool: str) -> Mapping[str, list[tuple[float, float, float]]]:
@@ -307,12 +316,16 @@ def evidence(graph: KnowledgeGraph, path: Sequence[str]) -> str:
 
 def requiring(graph: KnowledgeGraph, tools: Collection[str]) -> set[str]:
     """Returns the ids of these tools and of all tools that require one of them, directly or through others."""
+    import networkx as nx
+
     backwards = nx.DiGraph((edge.tool, tool) for tool, edge in dependency_edges(graph) if edge.required)
     return set(tools).union(*nx.bfs_layers(backwards, [tool for tool in backwards if tool in tools]))
 
 
 def cycles(edges: Iterable[tuple[str, str]]) -> list[nx.DiGraph[str]]:
     """Returns the groups of nodes that form cycles: within a group, every node leads to every other, or to itself."""
+    import networkx as nx
+
     graph = nx.DiGraph(edges)
     parts = []
     for nodes in nx.strongly_connected_components(graph):
@@ -324,6 +337,8 @@ def cycles(edges: Iterable[tuple[str, str]]) -> list[nx.DiGraph[str]]:
 
 def cycle_from(part: nx.DiGraph[str], start: str, second: str | None = None) -> list[str]:
     """Returns the ids along a cycle within a group of ``cycles``; it begins and ends with ``start``."""
+    import networkx as nx
+
     if second is not None:
         return [start, *nx.shortest_path(part, second, start)]
     return [*(edge[0] for edge in nx.find_cycle(part, start)), start]
@@ -456,6 +471,8 @@ def edge_line(edge: Edge) -> str:
 
 def shortest_path(graph: KnowledgeGraph, start: Any, end: Any) -> list[Edge]:
     """Returns the edges of the shortest path from one node to another; none if there is no path."""
+    import networkx as nx
+
     if not nx.has_path(graph, start, end):
         return []
     edges = list[Edge]()

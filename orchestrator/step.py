@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import os
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -38,12 +38,14 @@ from callsheet.agents.approval.questions import (
 )
 from callsheet.agents.calls.call_context import within
 from callsheet.agents.calls.token_usage import usage_of
+from callsheet.agents.registry.skills import read_skill_blocking
 from callsheet.agents.servers.in_process import TOOL_MODEL, ToolModel
 from callsheet.agents.work.argument_sources import argument_sources
 from callsheet.agents.work.context import surroundings
 from callsheet.agents.work.open_arguments import siblings
 from callsheet.agents.work.step_results import step_results
 from callsheet.graphs import CallsheetError, Catalog, SettingsError, shown
+from callsheet.graphs.catalog.names import skill_named
 from callsheet.graphs.errors import needs_extra
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.orchestrator.plans import with_roster
@@ -64,6 +66,8 @@ _UNFIT = (
     "cannot, and say what is missing. The nearest agents:"
 )
 _NOT_GIVEN = "The plan also names these tools, which you do not have; need_tool adds what you name:"
+_SERVED = "[Written by the server of agent {!r}, not by the user.]\n"
+"""The beginning of the text of a skill that a server serves."""
 _EXPORTER = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
 
 
@@ -264,7 +268,7 @@ class StepNodes:
             request=state["run_request"],
             steps=tuple(steps),
             conversation=state.get("conversation", ""),
-            skills=skill_texts(catalog, list(skills), most=configuration.settings.skill_tokens),
+            skills=self._skill_texts(catalog, list(skills), state),
             inputs=tuple(StepResult(**result) for result in state["inputs"]),
             before=StepResult(**before) if before else None,
             place=state.get("place", ""),
@@ -289,12 +293,19 @@ class StepNodes:
             write({"event": "added", "step_id": step.id, "what": asked, "tools": list(ids)})
 
         def skills(ids: Sequence[str]) -> Mapping[str, str]:
-            return skill_texts(catalog, ids, most=settings.skill_tokens)
+            return self._skill_texts(catalog, ids, state)
 
         ledger = call_ledger(self.registry.loaded)
         answers: dict[str, Any] = {"bind": bind, "added": added, "skills": skills}
         answers["told"] = partial(open_calls_told, ledger)
+        supervision = self._configuration(state).supervision(self.registry, step.id, state["run_id"])
+        answers |= {"supervision": supervision, "run_id": state["run_id"]}
         return tool_requests(visible, self.registry, user, roster_tokens=seen, **answers)
+
+    def _skill_texts(self, catalog: Catalog, ids: Sequence[str], state: StepState) -> dict[str, str]:
+        """Returns the texts of skills; blocks while servers send theirs."""
+        read = partial(read_skill_blocking, self.registry, run_id=state["run_id"], user=caller())
+        return skill_texts(catalog, ids, read, most=self._configuration(state).settings.skill_tokens)
 
     def question(self, result: StepResult, state: StepState, policy: ApprovalPolicy) -> dict[str, Any]:
         """Returns the question to a person for missing values; empty if nobody can be asked.
@@ -402,18 +413,39 @@ def _lacking(picked: Sequence[StepSelection]) -> str:
     return "\n".join([_NOT_GIVEN, *(f"- {name}: {why}" for name, why in lacking.items())])
 
 
-def skill_texts(catalog: Catalog, ids: Sequence[str], *, most: int) -> dict[str, str]:
-    """Returns the texts of skills by name, without hidden characters."""
+def skill_texts(catalog: Catalog, ids: Sequence[str], read: Callable[[str], str], *, most: int) -> dict[str, str]:
+    """Returns the texts of skills by the names that a model sees, without hidden characters.
+
+    A text of a server says so. If it cannot be read, the reason stands in its place.
+
+    Args:
+        catalog: What the user may see; other skills are left out.
+        ids: The skills, and files of them (``skill_named``).
+        read: Returns the text that has one of these names, or raises a ``CallsheetError``.
+        most: Maximum tokens of all texts together.
+    """
     texts: dict[str, str] = {}
-    for skill in (catalog.skills_by_id[skill_id] for skill_id in ids if skill_id in catalog.skills_by_id):
-        whole = shown(skill.text, most=None)
+    for one in ids:
+        named = skill_named(catalog, one)
+        if named is None:
+            continue
+        if most <= 0:
+            break
+        skill, path = named
+        label = one if path else skill.label
+        try:
+            whole = shown(read(one), most=None)
+        except CallsheetError as error:
+            texts[label] = f"[it cannot be read, so do not follow it: {shown(str(error))}]"
+            continue
         text, spent = first_tokens(whole, most)
         most -= spent
         if whole and not text:
             continue
         if len(text) < len(whole):
             text = f"{text}\n[cut: {len(text):,} of {len(whole):,} characters are shown]".lstrip()
-        texts[skill.name] = text
+        origin = _SERVED.format(skill.agent) if skill.agent else ""
+        texts[label] = f"{origin}{text}"
     return texts
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from callsheet.retrievers import MiniLMEmbeddings
     from fleet import Fleet
     from langgraph_server import DevServer
+    from skill_server_folder import SkillServer
 
 # The same examples in every run, and as much time for each as the machine needs.
 settings.register_profile("callsheet", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -67,6 +68,15 @@ def fleet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
     from fleet import empty_fleet
 
     return empty_fleet(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def skills(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SkillServer:
+    """A server with one skill, and a home of its own for agreements and pins."""
+    from skill_server_folder import SkillServer
+
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path / "home"))
+    return SkillServer(tmp_path)
 
 
 @pytest.fixture(scope="session")

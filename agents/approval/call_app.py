@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import Any, NotRequired, cast
+from typing import Any, cast
 
 from langchain.agents.middleware import ToolCallRequest
 from langchain_core.messages import ToolMessage
@@ -20,14 +20,14 @@ from langgraph.config import get_config
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
 from langgraph.types import StateSnapshot
-from typing_extensions import TypedDict
 
 from callsheet.agents.approval.call_events import call_events
 from callsheet.agents.approval.call_record import CallPlace
-from callsheet.agents.approval.questions import MOST_WRONG
+from callsheet.agents.approval.call_state import CallState, GoingOn, Update, going_on_update, held_call
+from callsheet.agents.approval.questions import MOST_WRONG, ask_for_server
 from callsheet.agents.approval.supervised_call import PROGRAM_ASKS, Answer, Send, SupervisedCall
 from callsheet.agents.approval.supervision import Supervision
-from callsheet.agents.calls.call_context import within
+from callsheet.agents.calls.call_context import TASK, TaskCall, within
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import TOOK_EFFECT, AnswerError, Decision
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
@@ -48,35 +48,7 @@ NO_CHECKPOINTER = (
 )
 
 
-class CallState(TypedDict):
-    """The state of the app that makes one call.
-
-    Attributes:
-        why: The reason why the call needs approval; None if it needs none.
-        approved: The ``digest`` of the call that was approved, at ``when`` (in seconds since the epoch).
-        problem: What was wrong with the last answer.
-        unknown: What is known about a call whose outcome is unknown; None for other calls.
-        open_call: The id of the entry of a call whose outcome is unknown; ``sent``: whether that is this call.
-        wrong: Number of consecutive invalid answers.
-    """
-
-    args: dict[str, Any]
-    why: str | None
-    approved: str | None
-    when: float
-    problem: str | None
-    unknown: str | None
-    wrong: NotRequired[int]
-    kind: NotRequired[str]
-    open_call: NotRequired[str | None]
-    sent: NotRequired[bool]
-    answer: NotRequired[Any]
-
-
-_Update = dict[str, Any]
-
-
-async def _ask(state: CallState) -> _Update:
+async def _ask(state: CallState) -> Update:
     """Asks a person, if the call needs approval and has none."""
     case = get_runtime(SupervisedCall).context
     checked = await case.check(state["args"])
@@ -93,7 +65,7 @@ async def _ask(state: CallState) -> _Update:
         case ToolMessage() as answer:
             return {"answer": answer}
         case OpenCall() as earlier:
-            return _unknown(record.repeats(earlier), earlier.id, sent=False)
+            return _of_earlier(case, earlier)
     try:
         decision = case.ask("tool_approval", why, state["problem"])
         if decision.always:
@@ -106,7 +78,7 @@ async def _ask(state: CallState) -> _Update:
     return {"wrong": 0, **await _decided(decision, case)}
 
 
-async def _decided(decision: Decision, case: SupervisedCall) -> _Update:
+async def _decided(decision: Decision, case: SupervisedCall) -> Update:
     """Returns what becomes of a call by a person's decision."""
     match decision.type:
         case "approve":
@@ -123,38 +95,113 @@ async def _decided(decision: Decision, case: SupervisedCall) -> _Update:
             return {"answer": case.said(decision.message, kind="", effect="none", error=False)}
 
 
-async def _send(state: CallState) -> _Update:
+async def _send(state: CallState) -> Update:
     """Sends an approved call, unless it was sent before."""
     case = get_runtime(SupervisedCall).context
     args = state["args"]
     checked = await case.check(args)
     if case.cut_off:
         case.cut_off = False
+        entry = await case.record().own()
+        if entry is not None and entry.task:
+            return going_on_update(GoingOn(entry.task, entry.id))
         said = case.said(f"{case.named}: {_CUT_OFF}", kind="crash", effect="unknown")
-        return _unknown(said, await case.record().own())
+        return _unknown(said, entry.id if entry else None)
     if state["why"]:
         if state["approved"] != checked.digest or time.time() - state["when"] > _GOOD_FOR:
             return {"approved": None, "problem": "the approval is too old, or the tool's definition has changed since"}
         case.checked = replace(checked, approval=Approval(checked.digest, state["when"]))
-    answer = await _sent(case)
-    if isinstance(answer, OpenCall):
-        return _unknown(case.record().repeats(answer), answer.id, sent=False)
-    if isinstance(answer, ToolMessage):
-        if args != case.request.tool_call["args"]:
-            answer = _edited(answer, args, notice=case.supervision.notice)
-        if answer.status == "error" and artifact_of(answer).get("effect") == "unknown" and not case.repeatable:
-            return _unknown(answer, await case.record().own())
+    answer = await _sent(case, held_call(case, state))
+    match answer:
+        case OpenCall():
+            return _of_earlier(case, answer)
+        case GoingOn():
+            return going_on_update(answer)
+        case ToolMessage():
+            own = await case.record().own() if _in_doubt(case, answer) else None
+            return _answered(case, state, answer, own.id if own else None)
     return {"answer": answer, "unknown": None}
 
 
-async def _sent(case: SupervisedCall) -> Answer | OpenCall:
+def _in_doubt(case: SupervisedCall, answer: ToolMessage) -> bool:
+    """Returns whether an answer leaves the outcome of a call unknown that must not be repeated."""
+    return answer.status == "error" and artifact_of(answer).get("effect") == "unknown" and not case.repeatable
+
+
+def _answered(
+    case: SupervisedCall, state: CallState, answer: ToolMessage, entry_id: str | None, *, sent: bool = True
+) -> Update:
+    """Returns the state of a call with an answer; the arguments are as in ``_unknown``."""
+    args = state["args"]
+    if args != case.request.tool_call["args"]:
+        answer = _edited(answer, args, notice=case.supervision.notice)
+    if _in_doubt(case, answer):
+        return _unknown(answer, entry_id, sent=sent)
+    return {"answer": answer, "unknown": None}
+
+
+def _of_earlier(case: SupervisedCall, earlier: OpenCall) -> Update:
+    """Returns the state of a call of which an earlier one like it is open: its server is asked before a person is."""
+    if earlier.task:
+        return going_on_update(GoingOn(earlier.task, earlier.id), sent=False)
+    return _unknown(case.record().repeats(earlier), earlier.id, sent=False)
+
+
+async def _input(state: CallState) -> Update:
+    """Asks a person the questions of the server."""
+    case = get_runtime(SupervisedCall).context
+    step_id = case.supervision.step_id
+    questions = state.get("questions") or {}
+    answers = {key: await ask_for_server(step_id, case.bound.id, one) for key, one in questions.items()}
+    return {"questions": None, "answers": answers, "answered": [*state.get("answered", []), *answers]}
+
+
+async def _follow(state: CallState) -> Update:
+    """Waits for the end of the task as which the server works on a call; nothing is sent again."""
+    case = get_runtime(SupervisedCall).context
+    await case.check(state["args"])
+    entry = state.get("open_call")
+    sent = state.get("sent", True)
+    answer = await _followed(case, entry, held_call(case, state), sent=sent)
+    going_on = GoingOn.of(answer, entry)
+    if going_on is not None:
+        return going_on_update(going_on, sent=sent)
+    return {**_answered(case, state, answer, entry, sent=sent), "answers": None}
+
+
+async def _followed(case: SupervisedCall, entry_id: str | None, held: TaskCall, *, sent: bool) -> ToolMessage:
+    """Returns the answer to a call on which its server works as a task, or the questions of the task.
+
+    Args:
+        case: The call.
+        entry_id: The id of its entry among the open calls.
+        held: Its task.
+        sent: Whether that is this call, and not an earlier one like it.
+    """
+    request = _as_checked(case)
+    record = case.record()
+    async with record.under_way(entry_id):
+        with within(TASK, held), _events(case, request, told=held.waits) as finished:
+            answer = cast("ToolMessage", finished(await case.send(request)))
+    if GoingOn.of(answer, entry_id) is not None:
+        return answer
+    await record.end(entry_id, answer)
+    return answer if sent or _in_doubt(case, answer) else record.of_earlier(answer)
+
+
+def _as_checked(case: SupervisedCall) -> ToolCallRequest:
+    """Returns the request for a call with the arguments that were checked."""
+    return case.request.override(tool_call={**case.request.tool_call, "args": dict(case.checked.arguments)})
+
+
+async def _sent(case: SupervisedCall, held: TaskCall) -> Answer | OpenCall | GoingOn:
     """Sends a call as it was checked, and records it before, until its outcome is known.
 
-    Returns the answer; or, if nothing was sent, an earlier call like it whose outcome is unknown.
+    Returns the answer, or how the server goes on with the call; or, if nothing was sent, an earlier call like it whose
+    outcome is unknown. ``held`` has answers to questions with which the server has answered the call before.
     """
     checked = case.checked
-    request = case.request
-    request = request.override(tool_call={**request.tool_call, "args": dict(checked.arguments)})
+    request = _as_checked(case)
     record = case.record()
     entry = await record.begin()
     if isinstance(entry, OpenCall | ToolMessage):
@@ -162,40 +209,54 @@ async def _sent(case: SupervisedCall) -> Answer | OpenCall:
     async with record.under_way(entry):
         if case.claim is not None and not case.repeatable:
             await case.claim.note_sent()
-        with within(CHECKED, checked), _events(case, request) as finished:
+        with within(CHECKED, checked), within(TASK, held), _events(case, request) as finished:
             answer = finished(await case.send(request))
+        going_on = GoingOn.of(answer, entry)
+        if going_on is not None:
+            case.began = artifact_of(answer).get("began", time.time())
+            if going_on.task:
+                await record.note_task(entry, going_on.task)
+                return going_on
+    # A server that asks first has done nothing yet.
     await record.end(entry, answer)
-    return answer
+    return going_on or answer
 
 
-def _events(case: SupervisedCall, request: ToolCallRequest) -> AbstractContextManager[Callable[[Answer], Answer]]:
+def _events(
+    case: SupervisedCall, request: ToolCallRequest, *, told: bool = True
+) -> AbstractContextManager[Callable[[Answer], Answer]]:
     """Tells the stream of a call, if the stream is told of calls."""
-    return call_events(request, case.supervision.step_id) if case.events else nullcontext(_unchanged)
+    if case.events and told:
+        return call_events(request, case.supervision.step_id, began=case.began)
+    return nullcontext(_unchanged)
 
 
 def _unchanged(answer: Answer) -> Answer:
     return answer
 
 
-def _unknown(answer: ToolMessage, entry_id: str | None, *, sent: bool = True) -> _Update:
+def _unknown(answer: ToolMessage, entry_id: str | None, *, sent: bool = True) -> Update:
     """Returns the state of a call with an unknown outcome.
 
     ``entry_id`` is that of its entry among the open calls, or None; ``sent``: it is this very call.
     """
-    about = {"kind": answer.artifact["kind"], "problem": None, "open_call": entry_id, "sent": sent}
+    about: Update = {"kind": answer.artifact["kind"], "problem": None, "open_call": entry_id, "sent": sent}
     return {"unknown": answer.text, **about}
 
 
-async def _settle(state: CallState) -> _Update:
+async def _settle(state: CallState) -> Update:
     """Asks a person, if there is one; otherwise the call has failed, and is not repeated."""
     case = get_runtime(SupervisedCall).context
     entry = state.get("open_call") or None
     await case.check(state["args"])
     record = case.record()
     unknown = state["unknown"] or ""
+    ended = await _ended_meanwhile(case, state)
+    if ended is not None:
+        return ended
     said = await record.verdict(entry)
     if said == "not-done":
-        return {"unknown": None, "approved": None, "problem": None, "wrong": 0}
+        return {"unknown": None, "approved": None, "problem": None, "wrong": 0, "task": None}
     left = case.said(unknown, kind=state.get("kind", "crash"), effect="unknown")
     if said is None and case.supervision.policy == "never":
         return {"answer": record.left_open(left, entry), "unknown": None}
@@ -212,7 +273,8 @@ async def _settle(state: CallState) -> _Update:
         case "edit":
             approved = case.checked.digest
             args = case.edited(decision.args or {})
-            again = {"args": args, "unknown": None, "problem": None, "wrong": 0, "why": state["why"] or unknown}
+            again: Update = {"args": args, "unknown": None, "problem": None, "wrong": 0, "task": None}
+            again["why"] = state["why"] or unknown
             # With other arguments it is another call, which is shown before it is sent.
             is_same = (await case.check(args)).digest == approved
             return {**again, "approved": approved if is_same else None, "when": time.time()}
@@ -220,6 +282,19 @@ async def _settle(state: CallState) -> _Update:
             return {"answer": case.said(decision.message, kind="", effect="reported", error=False), "unknown": None}
         case _:
             return {"answer": record.left_open(left, entry), "unknown": None}
+
+
+async def _ended_meanwhile(case: SupervisedCall, state: CallState) -> Update | None:
+    """Returns the state of a call whose task has ended since a person was asked about it; None if none has."""
+    task = state.get("task")
+    if not task or case.asked is None:
+        return None
+    entry = state.get("open_call")
+    sent = state.get("sent", True)
+    answer = await _followed(case, entry, held_call(case, state, waits=False), sent=sent)
+    if _in_doubt(case, answer):
+        return None
+    return {**_answered(case, state, answer, entry, sent=sent), "task": None}
 
 
 def _verdict(case: SupervisedCall, state: CallState, said: Verdict | None) -> Decision:
@@ -234,22 +309,39 @@ def _verdict(case: SupervisedCall, state: CallState, said: Verdict | None) -> De
 
 
 def _next(state: CallState) -> str:
-    """To the question on an unknown outcome, to the end with an answer, to the server with an approval, or to ask."""
+    """Returns the next node of a call.
+
+    That is the question on an unknown outcome, the end with an answer, the questions of the server, its task, or the
+    server with an approval; otherwise the question whether to send the call.
+    """
     if state["unknown"]:
         return "settle"
     if "answer" in state:
         return END
+    if state.get("questions"):
+        return "input"
+    if state.get("task"):
+        return "follow"
     return "send" if state["approved"] else "ask"
+
+
+def _first(state: CallState) -> str:
+    """Returns the first node of a call: one that needed no approval may have been sent, and go on at its server."""
+    if state.get("questions"):
+        return "input"
+    return "follow" if state.get("task") else "ask"
 
 
 def _call_app() -> Any:
     call = StateGraph(CallState, context_schema=SupervisedCall)
     call.add_node("ask", _ask)
     call.add_node("send", _send)
+    call.add_node("follow", _follow)
+    call.add_node("input", _input)
     call.add_node("settle", _settle)
-    call.add_edge(START, "ask")
-    for node in ("ask", "send", "settle"):
-        call.add_conditional_edges(node, _next, ["ask", "send", "settle", END])
+    call.add_conditional_edges(START, _first, ["ask", "follow", "input"])
+    for node in ("ask", "send", "follow", "input", "settle"):
+        call.add_conditional_edges(node, _next, ["ask", "send", "follow", "input", "settle", END])
     return call.compile(name="call")
 
 
@@ -323,23 +415,40 @@ async def make_call(case: SupervisedCall, *, approval: Approval | None = None) -
     saver = checkpointer()
     if saver is None and needed:
         return case.said(NO_CHECKPOINTER, kind="refused", effect="none")
-    if saver is None or (not needed and case.repeatable and not (await CALL.aget_state(get_config())).values):
-        answer = await _sent(case)
-        if isinstance(answer, OpenCall):
-            return case.record().left_open(case.record().repeats(answer), answer.id)
-        return answer
+    if saver is None:
+        return await _without_states(case)
+    why = needed.reason if needed else None
+    args = dict(case.checked.arguments)
+    unsent = CallState(args=args, why=why, approved=None, when=0.0, problem=None, unknown=None)
+    going_on: Update = {}
+    if not needed and case.repeatable and not (await CALL.aget_state(get_config())).values:
+        answer = await _sent(case, held_call(case, unsent))
+        if not isinstance(answer, GoingOn):
+            return cast("Answer", answer)
+        going_on = going_on_update(answer)
     async with sole_run(saver, case.request.tool_call["id"] or "") as case.claim:
         before = await CALL.aget_state(get_config())
         if not before.next and "answer" in before.values:
             return cast("Answer", before.values["answer"])
         _take_up(case, before)
-        why = needed.reason if needed else None
-        args = dict(case.checked.arguments)
-        given = CallState(args=args, why=why, approved=None, when=0.0, problem=None, unknown=None)
+        given = unsent
         if approval is not None:
             given |= {"approved": approval.digest, "when": approval.when}
-        done = await CALL.ainvoke(given, context=case, durability="sync")
+        done = await CALL.ainvoke({**given, **going_on}, context=case, durability="sync")
         return cast("Answer", done["answer"])
+
+
+async def _without_states(case: SupervisedCall) -> Answer:
+    """Makes a call that needs no approval where nothing can be stored, so that nobody can be asked later."""
+    answer = await _sent(case, TaskCall())
+    match answer:
+        case OpenCall() if not answer.task:
+            return case.record().left_open(case.record().repeats(answer), answer.id)
+        case OpenCall():
+            return await _followed(case, answer.id, TaskCall(answer.task), sent=False)
+        case GoingOn():
+            return await _followed(case, answer.entry_id, TaskCall(answer.task, answer.interval), sent=True)
+    return answer
 
 
 def _take_up(case: SupervisedCall, before: StateSnapshot) -> None:

@@ -21,10 +21,18 @@ Answer = ToolMessage | Command[Any]
 
 
 @contextmanager
-def call_events(request: ToolCallRequest, step_id: str) -> Iterator[Callable[[Answer], Answer]]:
+def call_events(
+    request: ToolCallRequest, step_id: str, *, began: float | None = None
+) -> Iterator[Callable[[Answer], Answer]]:
     """Writes the event ``tool_started`` when a call is sent in this block, and events of its progress.
 
-    Yields a function that takes the answer, writes ``tool_finished``, and returns the answer with its duration.
+    Yields a function that takes the answer, writes ``tool_finished`` unless its server goes on with the call later,
+    and returns the answer with the time at which the call began.
+
+    Args:
+        request: The call.
+        step_id: Id of its step.
+        began: The time at which the call has begun, if the stream was told of that; in seconds since 1970.
     """
     write = get_stream_writer()
     call = request.tool_call
@@ -32,8 +40,10 @@ def call_events(request: ToolCallRequest, step_id: str) -> Iterator[Callable[[An
     about = {"step_id": step_id, "call_id": call["id"], "tool": call["name"]}
     if isinstance(tool, BoundTool):
         about |= {"tool": tool.id, "agent": tool.agent}
-    began = time.time()
-    write({"event": "tool_started", **about, "args": call["args"], "began": began})
+    is_later = began is not None
+    if began is None:
+        began = time.time()
+        write({"event": "tool_started", **about, "args": call["args"], "began": began})
     outer = PROGRESS.get()
 
     async def report(done: float | None, total: float | None, text: str | None) -> None:
@@ -46,9 +56,12 @@ def call_events(request: ToolCallRequest, step_id: str) -> Iterator[Callable[[An
             write({"event": "tool_finished", **about, "status": "success"})
             return answer
         artifact = artifact_of(answer)
+        if is_later and "seconds" in artifact:  # a tool names the last part of a call only
+            artifact = {**artifact, "seconds": time.time() - began}
         outcome: dict[str, Any] = {"status": answer.status, "output": answer.text}
         outcome |= {key: artifact[key] for key in ("seconds", "kind", "effect") if key in artifact}
-        write({"event": "tool_finished", **about, **outcome})
+        if not ("task" in artifact or "questions" in artifact):
+            write({"event": "tool_finished", **about, **outcome})
         return answer.model_copy(update={"artifact": {**artifact, "began": began}})
 
     with within(PROGRESS, report):

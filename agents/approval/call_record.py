@@ -152,10 +152,15 @@ class CallRecord:
         else:
             await self.settled(entry_id)
 
-    async def own(self) -> str | None:
-        """Returns the id of the entry of this call; None if there is none, or if the ledger cannot be read."""
+    async def own(self) -> OpenCall | None:
+        """Returns the entry of this call; None if there is none, or if the ledger cannot be read."""
         entries = await self._tried(lambda ledger: ledger.entries(), "read") or ()
-        return next((one.id for one in entries if one.call == self.call), None)
+        return next((one for one in entries if one.call == self.call), None)
+
+    async def note_task(self, entry_id: str | None, task: str) -> None:
+        """Records the task as which the server works on the call, before it is asked about the task."""
+        if entry_id is not None:
+            await self._tried(lambda ledger: ledger.note_task(entry_id, task), "changed")
 
     async def verdict(self, entry_id: str | None) -> Verdict | None:
         """Returns the decision of a person about an entry, made outside of this run; None if there is none."""
@@ -175,6 +180,11 @@ class CallRecord:
     def repeats(self, earlier: OpenCall) -> ToolMessage:
         """Returns the message for a call that was not sent, because an earlier one like it has an unknown outcome."""
         return self.said(f"{self.named}: a call like this {earlier.told}", kind="refused", effect="unknown")
+
+    def of_earlier(self, answer: ToolMessage) -> ToolMessage:
+        """Returns the answer to an earlier call like this one as that of this call, with a note that says so."""
+        note = "This is the result of an earlier call like this one, whose outcome was unknown. Nothing was sent again."
+        return answer.model_copy(update={"content": f"{answer.text}\n\n({note})"})
 
     def left_open(self, answer: ToolMessage, entry_id: str | None) -> ToolMessage:
         """Returns the message about an unknown outcome, with the command by which a person settles it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -11,10 +12,12 @@ from langgraph.types import interrupt
 
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
+from callsheet.agents.calls.tool_result import ServerQuestion
 from callsheet.agents.safety.arguments import fit_of
+from callsheet.agents.servers.server_questions import server_answer
 from callsheet.graphs.text.json_schema import shown_form
 
-Kind = Literal["tool_approval", "unknown_outcome", "needs_input"]
+Kind = Literal["tool_approval", "unknown_outcome", "needs_input", "new_tool"]
 MOST_WRONG = 3
 """Maximum number of invalid answers in a row; after that, a question is not asked again."""
 
@@ -24,6 +27,8 @@ OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
     # No "approve": whoever approves everything must not have a call sent twice.
     "unknown_outcome": ("edit", "respond", "reject"),
     "needs_input": ("edit", "reject"),
+    # A definition is accepted for good; nothing is called yet.
+    "new_tool": ("approve", "reject"),
 }
 """The decisions that a person can make on each kind of question."""
 
@@ -59,7 +64,8 @@ def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str,
     """
     about = {"step_id": step_id, "agent": tool.partition("/")[0], "tool": tool, "schema": dict(schema)}
     wanted = dict.fromkeys(schema["properties"])
-    told = f"Step {step_id}: {why}."
+    told = f"Step {step_id}: {why}" if step_id else f"{why[0].upper()}{why[1:]}"
+    told += "" if why.endswith("?") else "."
     name = tool or NEEDS_INPUT
     return review_request(NEEDS_INPUT, name, wanted, told, OFFERED[NEEDS_INPUT], **about, problem=problem or None)
 
@@ -72,6 +78,29 @@ def ask_values(question: Mapping[str, Any]) -> dict[str, Any] | None:
         return read_decision(interrupt(question, response_schema=form), name, OFFERED[NEEDS_INPUT]).args
     except AnswerError:
         return None
+
+
+async def ask_for_server(step_id: str, tool: str, question: ServerQuestion) -> dict[str, object]:
+    """Asks a person a question of the server of a tool; returns the answer as an ``ElicitResult``.
+
+    Raises:
+        GraphInterrupt: A person is asked.
+    """
+    # In one line: a new one could look like the question of somebody else.
+    message = " ".join(question["message"].split()).rstrip(".")
+    why = f"the server of {tool.partition('/')[0]!r} asks: {message}"
+    form = question["form"]
+    problem = ""
+    for _ in range(MOST_WRONG):
+        values = ask_values(input_question(step_id, tool, form, why, problem))
+        if values is None:
+            return {"action": "decline"}
+        # In a thread: validation may take a second.
+        refusal = await asyncio.to_thread(refusal_of_values, form, values)
+        if refusal is None:
+            return server_answer(question, values)
+        problem = refusal.reason
+    return {"action": "cancel"}
 
 
 def typed_value(schema: Mapping[str, Any], name: str, text: str) -> Any:

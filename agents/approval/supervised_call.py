@@ -48,6 +48,7 @@ class SupervisedCall:
         claim: The claim of the run; None without a checkpointer.
         place: Where the call is made; a resumed run finds the record of the call by it.
         events: Whether the custom stream tells of the call.
+        began: The time at which it was sent in this process, in seconds since 1970; None before that.
     """
 
     request: ToolCallRequest
@@ -61,6 +62,7 @@ class SupervisedCall:
     claim: Claim | None = None
     place: CallPlace = NOWHERE
     events: bool = False
+    began: float | None = None
 
     @property
     def named(self) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -45,8 +45,9 @@ class Limits(BaseSettings):
         warm: Maximum number of servers that keep running after a run, for the next run of the same user; 0: none.
         failures: Consecutive failures after which a server is not called for a while.
         pause: Seconds for which a server is not called after these failures.
-        fresh: Seconds for which the last tools of a server are used to load a catalog, one day by default; with 0, the
-            server is asked every time. It is also asked when a session with it opens, before any call.
+        fresh: Maximum seconds for which the last tools of a server are used to load a catalog, one day by default, and
+            less if the server says so; with 0, the server is asked every time. It is also asked when a session with it
+            opens, before any call.
 
     Raises:
         SettingsError: A value is not a number, or is out of range; the message names it.
@@ -94,12 +95,16 @@ class Limits(BaseSettings):
 T = TypeVar("T")
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """A function that asks the person behind a call: message and JSON Schema of a form; returns an ``ElicitResult``."""
+Asks = Literal["", "later", "now"]
+"""When a person can be asked for a server: while its call waits, or later by a question of the run; or never."""
 Progress = Callable[[float | None, float | None, str | None], Coroutine[object, object, None]]
 """A callback for the progress of a call: the amount done and the total, each None if unknown, and a message."""
 Permit = Callable[[], Refusal | None]
 """A function called right before a call is sent: returns the reason why it must not be sent, or None."""
 
 
+ReadsAnswer = Callable[..., Any]
+"""A function that makes the outcome of a request to read: agent, name, raw answer, limits, and where media are kept."""
 PROGRESS: ContextVar[Progress | None] = ContextVar("callsheet_progress", default=None)
 """The callback that receives the progress of all calls in this context."""
 ASK: ContextVar[Ask | None] = ContextVar("callsheet_ask", default=None)
@@ -109,26 +114,39 @@ CALLER: ContextVar[Caller] = ContextVar("callsheet_caller", default=Caller())  #
 
 
 @dataclass(frozen=True, slots=True)
-class CallRequest:
-    """One call; the fields are those of ``SessionPool.call``. If ``ask`` is None, no person can be asked."""
+class TaskCall:
+    """Says that the caller itself keeps the id of the task by which a server answers a call.
 
-    run_id: str
-    agent_id: str
-    server: ServerConfig
-    tool: str
-    args: Mapping[str, Any]
-    repeatable: bool
-    permit: Permit
-    reads: bool = False
-    progress: Progress | None = None
-    ask: Ask | None = None
-    caller: Caller = field(default_factory=CALLER.get, repr=False)
-    harmless: bool = False
+    Such a call ends when the server has answered, with ``Outcome.task``; a second one with that id waits for the end.
+
+    Attributes:
+        id: The server's id of the task; nothing is sent but requests for its state. Empty for a call that is sent.
+        interval: Seconds until the server wants to be asked about it for the first time.
+        waits: Whether to wait for the end of the task; otherwise its state is read once.
+        asks: Whether the caller asks a person the questions of the server, which it gets with the outcome.
+        answers: Answers to such questions, by their keys, which the server gets with this call.
+        answered: Keys of questions that were answered before.
+        state: The ``requestState`` with which the server has asked.
+    """
+
+    id: str = ""
+    interval: float = 0.0
+    waits: bool = True
+    asks: bool = False
+    answers: Mapping[str, object] = field(default_factory=dict)
+    answered: Collection[str] = ()
+    state: str = ""
 
     @property
-    def circuit(self) -> str:
-        """Returns the name under which failures are counted; those of one user's own key count for nobody else."""
-        return f"{self.agent_id}\0{self.caller.key}" if self.caller.personal else self.agent_id
+    def params(self) -> dict[str, object]:
+        """Returns the parameters by which a call that is sent again answers the questions of the server."""
+        if not self.answers:
+            return {}
+        return {"inputResponses": dict(self.answers), **({"requestState": self.state} if self.state else {})}
+
+
+TASK: ContextVar[TaskCall | None] = ContextVar("callsheet_task", default=None)
+"""How the calls in this context deal with a task; None: a call waits for the end of its task by itself."""
 
 
 def progress_of_caller() -> Progress | None:
@@ -158,6 +176,40 @@ def ask_of_caller() -> Ask | None:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asked, loop))
 
     return pass_on
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequest:
+    """One call of this context; the fields are those of ``SessionPool.call``.
+
+    If ``ask`` is None, no person can be asked.
+    """
+
+    run_id: str
+    agent_id: str
+    server: ServerConfig
+    tool: str
+    args: Mapping[str, Any]
+    repeatable: bool
+    permit: Permit
+    reads: ReadsAnswer | None = None
+    progress: Progress | None = field(default_factory=progress_of_caller)
+    ask: Ask | None = field(default_factory=ask_of_caller)
+    caller: Caller = field(default_factory=CALLER.get, repr=False)
+    harmless: bool = False
+    task: TaskCall | None = field(default_factory=TASK.get)
+
+    @property
+    def asks(self) -> Asks:
+        """Returns when a person can be asked for the server."""
+        if self.ask is not None:
+            return "now"
+        return "later" if self.task is not None and self.task.asks else ""
+
+    @property
+    def circuit(self) -> str:
+        """Returns the name under which failures are counted; those of one user's own key count for nobody else."""
+        return f"{self.agent_id}\0{self.caller.key}" if self.caller.personal else self.agent_id
 
 
 @contextmanager

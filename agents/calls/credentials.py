@@ -97,7 +97,7 @@ class Credentials:
             if value is not None:
                 values[name] = _checked(name, value)
                 personal = True
-            elif self.environment and name in os.environ:
+            elif self.environment and os.environ.get(name):
                 values[name] = _checked(name, os.environ[name])
             elif not (partial or has_default):
                 raise SettingsError(f"it needs a value of the user's own, {name!r}: set {self.where.format(name=name)}")

@@ -13,11 +13,12 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from langchain_core.messages import ToolCall, ToolMessage
+from typing_extensions import TypedDict
 
 from callsheet.agents.calls.call_context import Limits
 from callsheet.graphs.errors import CatalogError
@@ -55,6 +56,20 @@ Keep = Callable[[bytes, str], StoredContent | None]
 """Stores bytes of a media type as a file; returns None on failure."""
 
 
+class ServerQuestion(TypedDict):
+    """A question of a server to the person behind a call.
+
+    Attributes:
+        message: Its text; that of a question in the form of a page has the address to open.
+        form: The JSON Schema of the values that answer it, an object.
+        opens: The address of a page that the person is to open; empty for a form.
+    """
+
+    message: str
+    form: dict[str, object]
+    opens: str
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """The outcome of one call; a failure is stored as data and is never raised.
@@ -66,6 +81,10 @@ class Outcome:
         kind: The kind of error; ``too_large`` without an error if the answer was cut.
         effect: Whether the tool ran: ``none`` if it certainly did not, ``reported`` if it reported the outcome,
             ``unknown`` if the call was sent and no readable answer came.
+        task: The server's id of the task as which it works on the call, if the caller waits for its end (``TaskCall``).
+        interval: Seconds until the server wants to be asked about the task.
+        questions: Questions of the server, by their keys, to which it needs answers before it goes on.
+        state: The ``requestState`` with which the server has asked them.
     """
 
     text: str = ""
@@ -75,6 +94,10 @@ class Outcome:
     kind: Kind = ""
     effect: Effect = "reported"
     seconds: float = 0.0
+    task: str = ""
+    interval: float = 0.0
+    questions: Mapping[str, ServerQuestion] = field(default_factory=dict)
+    state: str = ""
 
 
 class Fault(Exception):  # noqa: N818 (it becomes data, not an error)

@@ -253,7 +253,9 @@ class _StepModel(BaseChatModel):
         everything = in_words(answer.text)
         if answer.status == "error":
             return _ended("failed", everything or f"{reading.tool.id} failed without a reason.")
-        text = in_words(answer.text, self.first.tool_calls[0]["args"])
+        # A run that is resumed without --allow would not make the call that it has made before.
+        made = self.first.tool_calls
+        text = in_words(answer.text, made[0]["args"] if made else reading.args)
         lacking = unanswered_words(reading, everything)
         if not lacking:
             return AIMessage(text or f"{reading.tool.id} returned an empty answer.")

@@ -88,7 +88,8 @@ class BoundTool(BaseTool):
 
     A success is content with an artifact; a failure is a ``ToolMessage`` with ``status="error"`` whose text names agent
     and tool. Both have the artifact ``{"tool", "structured", "media", "seconds", "kind", "effect"}``; for the last two
-    see ``Outcome``.
+    see ``Outcome``. Within a ``TaskCall``, it also has ``task`` if the call goes on at its
+    server, and ``questions`` and ``state`` if the server asks something first.
 
     Attributes:
         id: The tool's id in the catalog.
@@ -145,6 +146,10 @@ class BoundTool(BaseTool):
             "kind": outcome.kind,
             "effect": outcome.effect,
         }
+        if outcome.task:
+            artifact |= {"task": outcome.task, "interval": outcome.interval}
+        if outcome.questions:
+            artifact |= {"questions": outcome.questions, "state": outcome.state}
         if not outcome.error:
             return outcome.text or NO_OUTPUT, artifact
         if not call_id:  # it was invoked with arguments alone, and answers with text alone

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from callsheet.agents.calls.call_context import CALLER, Limits, within
+from callsheet.agents.calls.call_context import CALLER, TASK, Limits, TaskCall, within
 from callsheet.agents.calls.credentials import Caller, Credentials, credentials_of_run
 from callsheet.agents.calls.question_text import inexact
 from callsheet.agents.calls.refusal import Refusal
@@ -21,7 +21,7 @@ from callsheet.agents.safety.arguments import Fit, FitTo, fit_of_call
 from callsheet.agents.safety.paths import outside
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets, Secrets, without_secrets
 from callsheet.agents.servers import in_process
-from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listing, read_request
+from callsheet.agents.servers.catalogs.listings import RESOURCE, TEMPLATE, Listing, read_outcome, read_request
 from callsheet.agents.servers.catalogs.server_catalog import with_agent
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.servers.session_pool import SessionPool
@@ -34,7 +34,7 @@ from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.graphs.trust.changes import news_of
-from callsheet.graphs.trust.pins import digest, digests
+from callsheet.graphs.trust.pins import Change, digest, digests
 from callsheet.graphs.trust.policy import Policy, User
 
 __all__ = ["ApprovalPolicy", "Assurance", "ToolRegistry", "assurance_of"]
@@ -224,19 +224,33 @@ class ToolRegistry:
         """Describes the changes that these agents listed in the middle of a run and that nobody has accepted.
 
         Empty if there are none.
-
-        Empty if there is nothing.
         """
+        return news_of([change for change in self._later_changes(user) if change.agent in agents])
+
+    def late(self, user: User | None = None) -> Mapping[str, Change]:
+        """Returns the tools and skills that servers added in the middle of a run and that nobody has accepted, by id.
+
+        What hides characters is not among them: it is accepted by the command only, which shows them.
+        """
+        return {change.id: change for change in self._later_changes(user) if change.kind == "new"}
+
+    def accept(self, change: Change) -> None:
+        """Accepts the definition of a late tool for good, and adds the tool to the catalog while its server lists it.
+
+        Raises:
+            TrustError: The pins cannot be written, or something else was accepted in the meantime.
+        """
+        with self._following:
+            live = self.loaded.live[change.agent]
+            live.terms["pins"].accept([change])
+            self.follow(with_agent(self.loaded, change.agent, live.again()))
+
+    def _later_changes(self, user: User | None) -> list[Change]:
         policy = self.loaded.policy
-        return news_of(
-            [
-                change
-                for change in self.loaded.changes
-                if change.later
-                and change.agent in agents
-                and (policy is None or policy.allows(Tool(agent=change.agent, name=change.tool), user))
-            ]
-        )
+        changes = [change for change in self.loaded.changes if change.later]
+        if policy is None:
+            return changes
+        return [change for change in changes if policy.allows(Tool(agent=change.agent, name=change.tool), user)]
 
     def unavailable(self) -> Mapping[str, str]:
         """Returns agents that are not called for now because they failed repeatedly, with the reason."""
@@ -307,6 +321,9 @@ class ToolRegistry:
         plain = model_schema(tool.input_schema).plain
 
         async def send(arguments: dict[str, Any], *, sync: bool) -> Outcome:
+            task = TASK.get()
+            if task is not None and task.id and isinstance(connection, ServerConfig):
+                return secrets.outcome(await self._followed(tool, connection, run_id, user, credentials, task))
             checked = CHECKED.get()
             if checked is not None and not checked.is_of(tool.id, arguments):
                 if checked.tool_id == tool.id and checked.approval is not None:
@@ -316,12 +333,9 @@ class ToolRegistry:
                 opened = secrets.opened(plain, arguments)
             except LostSecretError as lost:
                 return failed_outcome(tool.agent, tool.name, "refused", str(lost))
-            caller = Caller()
-            if isinstance(connection, ServerConfig):
-                try:
-                    caller = credentials.of(connection)
-                except SettingsError as missing:
-                    return failed_outcome(tool.agent, tool.name, "refused", str(missing))
+            caller = _caller(connection, credentials)
+            if isinstance(caller, Refusal):
+                return failed_outcome(tool.agent, tool.name, "refused", caller.reason)
             fit_to = checked.fit_to if checked else fit_of_call(opened)
             known = checked.assurance if checked else assured
             approved_pin = checked.pin if checked and checked.approval else None
@@ -338,16 +352,34 @@ class ToolRegistry:
             with within(CHECKED, None):
                 if isinstance(connection, ServerConfig):
                     how: Any = {"repeatable": known.repeatable, "harmless": known.harm == "none"}
-                    how |= {"permit": permit, "reads": self._reads}
+                    how |= {"permit": permit, "reads": read_outcome if self._reads else None}
                     with within(CALLER, caller):
                         outcome = await self.pool.call(run_id, tool.agent, connection, tool.name, opened, **how)
                 else:
                     own: Any = connection.tools.get(tool.name) if isinstance(connection, InProcess) else None
                     keep = self.pool.results.of(run_id, tool.agent, tool.name)
-                    outcome = await in_process.call(tool.agent, own, opened, self._limits, keep, sync=sync)
+                    with within(TASK, None):
+                        outcome = await in_process.call(tool.agent, own, opened, self._limits, keep, sync=sync)
             return secrets.outcome(outcome)
 
         return send
+
+    async def _followed(
+        self,
+        tool: Tool,
+        server: ServerConfig,
+        run_id: str,
+        user: User | None,
+        credentials: Credentials,
+        task: TaskCall,
+    ) -> Outcome:
+        """Returns the outcome of a call that was sent before and goes on at its server as a task."""
+        caller = refusal_of_tool(tool.id, self.loaded, user) or _caller(server, credentials)
+        if isinstance(caller, Refusal):
+            why = f"its task was not asked about: {caller}"
+            return failed_outcome(tool.agent, tool.name, "refused", why, "unknown")
+        with within(CALLER, caller):
+            return await self.pool.follow(run_id, tool.agent, server, tool.name, task)
 
     def _refusal(
         self, tool_id: str, arguments: Mapping[str, Any], user: User | None, fit_to: FitTo, approved_pin: str | None
@@ -393,6 +425,16 @@ class ToolRegistry:
         if accepted is None or now is None or now.get(tool.name) == accepted:
             return None
         return _changed(tool.id) if tool.name in now else _NOT_OFFERED
+
+
+def _caller(connection: object, credentials: Credentials) -> Caller | Refusal:
+    """Returns the user for whom a call is made; or why it must not be sent: a value of the user's own is missing."""
+    if not isinstance(connection, ServerConfig):
+        return Caller()
+    try:
+        return credentials.of(connection)
+    except SettingsError as missing:
+        return Refusal(str(missing))
 
 
 def _fits(schema: Mapping[str, Any]) -> Fit:

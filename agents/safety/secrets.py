@@ -7,12 +7,10 @@ import json
 import logging
 import re
 import secrets
-import socket
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv6Address
 from typing import Any
 from urllib.parse import quote, quote_plus
 from weakref import WeakSet
@@ -144,7 +142,8 @@ class RunSecrets(Redaction):
 
     def outcome(self, outcome: Outcome) -> Outcome:
         """Removes the known secrets from the outcome of a call."""
-        hidden: dict[str, Any] = {name: self.hidden(getattr(outcome, name)) for name in ("text", "structured", "error")}
+        texts = ("text", "structured", "error", "questions")
+        hidden: dict[str, Any] = {name: self.hidden(getattr(outcome, name)) for name in texts}
         return replace(outcome, **hidden)
 
     def _hide(self, value: object) -> Any:
@@ -292,16 +291,3 @@ def origin(address: str) -> tuple[str, str, int | None]:
     except (httpx2.InvalidURL, ValueError) as error:
         raise CatalogError(f"{address!r} is not an address: {error}") from error
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
-
-
-def of_this_machine(host: str) -> bool:
-    """Returns whether a host is this machine, or an address that only this machine reaches, like cloud metadata."""
-    name = host.rstrip(".").lower()
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    try:
-        found = IPv6Address(name) if ":" in name else IPv4Address(socket.inet_aton(name))
-    except (OSError, ValueError):
-        return False
-    found = getattr(found, "ipv4_mapped", None) or found
-    return found.is_loopback or found.is_unspecified or found.is_link_local

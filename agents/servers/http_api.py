@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import hashlib
 import json
 import os
 import time
@@ -27,32 +26,35 @@ from callsheet.agents.calls.call_context import LOOP, Limits
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
 from callsheet.agents.servers.api_requests import api_request
-from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, LastListings, Listing, own_limits
+from callsheet.agents.servers.catalogs.fetching import (
+    UnreachableError,
+    fetch_catalog,
+    fetch_specification,
+    followed,
+)
+from callsheet.agents.servers.catalogs.last_listings import LastListings
+from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, Listing, own_limits
 from callsheet.agents.servers.catalogs.server_catalog import read_listings, unknown_always
 from callsheet.agents.servers.server_questions import Heard
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.http import BoundedHttpClient
-from callsheet.agents.servers.transport.refusals import BUSY, busy, elsewhere, redirect_fault, status_of
+from callsheet.agents.servers.transport.refusals import BUSY, busy, status_of
 from callsheet.agents.servers.transport.stdio import ChildProcess
 from callsheet.graphs.catalog.formats.manifests import NOT_CALLABLE, Problem
-from callsheet.graphs.catalog.formats.openapi_documents import LARGEST, parse_specification
+from callsheet.graphs.catalog.formats.openapi_documents import parse_specification
 from callsheet.graphs.catalog.formats.openapi_operations import META, Api, HttpCall, api_of, id_part, is_json
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, is_address
 from callsheet.graphs.errors import CatalogError
+from callsheet.graphs.sources.cards import copy_of, read_cards
 from callsheet.graphs.sources.loaded import SourceCatalog, join_parts
 from callsheet.graphs.sources.loading import specification_text
-from callsheet.graphs.storage import cache_folder, private_folder, replace_bytes
+from callsheet.graphs.storage import private_folder, replace_bytes
 from callsheet.graphs.trust.consent import with_trust
 from callsheet.graphs.trust.pins import Listed, PinBook
 
-_MOST_REDIRECTS = 5
 _NAMELESS = "api"
 _UNKNOWN = frozenset((502, 504))
 """Statuses of a gateway that does not know what became of a request."""
-
-
-class UnreachableError(CatalogError):
-    """Raised if a specification cannot be fetched at the moment."""
 
 
 def api(server: ServerConfig) -> Api:
@@ -127,7 +129,7 @@ async def _fetch_copy(name: str, server: ServerConfig, limits: Limits) -> str:
     began = time.monotonic()
     file = _file(server)
     try:
-        content = await _fetched(full, limits)
+        content = await _fetched(name, full, limits)
         private_folder(file.parent)
         replace_bytes(file, content)
     except (UnreachableError, OSError) as error:
@@ -161,47 +163,16 @@ def _file(server: ServerConfig) -> Path:
     """Returns the file of a specification: its own, or that of the copy of what is at its address."""
     if not is_address(server.openapi):
         return Path(server.openapi)
-    key = "\n".join((server.openapi, *sorted(server.headers)))
-    return cache_folder() / "specifications" / hashlib.sha256(key.encode()).hexdigest()[:32]
+    return copy_of(server.openapi, server.headers)
 
 
-async def _fetched(server: ServerConfig, limits: Limits) -> bytes:
-    """Fetches the text at the address of a specification; headers are sent only to the host of the server itself."""
+async def _fetched(name: str, server: ServerConfig, limits: Limits) -> bytes:
+    """Fetches the text at an address; headers are sent only to the host of the server itself."""
+    if not name:
+        # The user has named the address itself, so that it may also hold cards of servers.
+        return await fetch_catalog(server.openapi, limits)
     is_same_host = server.url is not None and origin(server.url) == origin(server.openapi)
-    headers = server.headers if is_same_host else {}
-    timeout = httpx2.Timeout(limits.list, connect=limits.start)
-    try:
-        async with (
-            asyncio.timeout(limits.start),
-            BoundedHttpClient("openapi", LARGEST, headers=headers, timeout=timeout) as client,
-        ):
-            response = await _followed(client, client.build_request("GET", server.openapi))
-    except TimeoutError as error:
-        raise UnreachableError(f"{server.openapi}: not fetched in time: raise its limit 'start'") from error
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError, Fault) as error:
-        what = error if isinstance(error, Fault) else f"{type(error).__name__}: {error}"
-        raise UnreachableError(f"{server.openapi}: cannot be fetched: {what}") from error
-    if response.status_code != 200:
-        raise UnreachableError(f"{response.url}: answers with status {response.status_code}, not a specification")
-    return response.content
-
-
-async def _followed(client: httpx2.AsyncClient, request: httpx2.Request, *, calls: bool = False) -> httpx2.Response:
-    """Sends a request; redirects are followed on the same host only, and of ``calls`` on the same path only."""
-    home = origin(str(request.url))
-    for _ in range(_MOST_REDIRECTS):
-        response = await client.send(request)
-        if response.next_request is None:
-            return response
-        if origin(str(response.next_request.url)) != home:
-            why = f"its server redirects to another host, {response.next_request.url.host}, to which nothing was sent"
-            cure = "if you trust that host, write its address into the entry"
-            raise Fault("refused", f"{why}: {cure}", effect="reported")
-        where = elsewhere(response) if calls else None
-        if where:
-            raise redirect_fault(response, where)
-        request = response.next_request
-    raise Fault("protocol", f"its server answers with more than {_MOST_REDIRECTS} redirects", effect="reported")
+    return await fetch_specification(server.openapi, server.headers if is_same_host else {}, limits)
 
 
 def load_apis(
@@ -239,17 +210,35 @@ def load_apis(
         try:
             if isinstance(copy, BaseException):
                 raise copy
-            specification = _bounded_api(server, owns[name].tools)
+            specification = _bounded_api(server, owns[name].tools) if name else _named_api(server, owns[name].tools)
         except CatalogError as error:
             # Without an entry, it is a source that the caller has named itself.
             if not name and not isinstance(error, UnreachableError):
                 raise
             parts.append(SourceCatalog(problems=(_problem_of(name or server.openapi, error),)))
             continue
-        agent_id = name or id_part(specification.title) or _NAMELESS
-        part = _part(agent_id, server, specification, pins, name in agreed, listings)
+        if specification is None:
+            part = SourceCatalog()
+        else:
+            agent_id = name or id_part(specification.title) or _NAMELESS
+            part = _part(agent_id, server, specification, pins, name in agreed, listings)
         parts.append(_with_copy(part, copy, name or server.openapi))
     return join_parts(parts)
+
+
+def _named_api(server: ServerConfig, most: int) -> Api | None:
+    """Returns the specification of a source that the caller has named.
+
+    None if there are cards at its address, whose servers ``graphs.sources`` has listed.
+    """
+    if not is_address(server.openapi):
+        return _bounded_api(server, most)
+    if read_cards(server.openapi) is not None:
+        return None
+    try:
+        return _bounded_api(server, most)
+    except CatalogError as error:
+        raise CatalogError(f"{error}. There is no Server Card and no AI Catalog either") from error
 
 
 def _bounded_api(server: ServerConfig, most: int) -> Api:
@@ -356,7 +345,7 @@ class ApiSession(Session):
         more: Any = {"headers": request.headers, "content": request.content, "files": request.parts}
         try:
             made = client.build_request(request.method, request.url, **more)
-            return _result(await _followed(client, made, calls=True))
+            return _result(await followed(client, made, calls=True))
         except Fault as fault:
             if fault.kind == "too_large":
                 self.retire()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from callsheet.agents.calls.call_context import Ask, Progress
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.call_context import Ask, Asks, Progress
+from callsheet.agents.calls.tool_result import Fault, ServerQuestion
 from callsheet.agents.safety.secrets import Redaction
+from callsheet.graphs.catalog.formats.server_config import is_address
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.json_schema import shown_form
 
@@ -27,7 +29,9 @@ _SECONDS = 300.0
 _LONGEST_FORM = 20_000
 _NOBODY = "nobody can be asked: this call has no person behind it, or its client shows no forms"
 _SEVERAL = "several calls are running, and nobody knows which one asks"
-_FORMS_ONLY = "only questions in the form of a form can be passed on, no addresses to open"
+_LONGEST_URL = 2_000
+OPENED = "opened"
+"""The value of the form that asks whether a person opens a page."""
 _TOO_MANY = f"a call may ask {MOST_QUESTIONS} questions at most"
 _METHOD = "elicitation/create"
 
@@ -129,9 +133,12 @@ class ServerQuestions:
         self._calls: list[tuple[CallClock, Ask | None]] = []
 
     async def answered(
-        self, send: Send, params: Mapping[str, object], clock: CallClock, ask: Ask | None
+        self, send: Send, params: Mapping[str, object], clock: CallClock, ask: Ask | None, *, asks: Asks = ""
     ) -> dict[str, Any]:
-        """Sends a request, answers the questions of the server meanwhile, and returns the final answer."""
+        """Sends a request, answers the questions of the server meanwhile, and returns the final answer.
+
+        If a person can only be asked ``later``, an answer that asks for input is returned too.
+        """
         for asked in range(MOST_QUESTIONS + 1):
             async with clock.running():
                 # A server of the older protocol asks while its call runs.
@@ -140,7 +147,7 @@ class ServerQuestions:
                     answer = await send(params)
                 finally:
                     self._calls.remove(call)
-            if answer.get("resultType") != "input_required":
+            if answer.get("resultType") != "input_required" or (ask is None and asks == "later"):
                 return answer
             if asked < MOST_QUESTIONS:
                 params = {**params, **await self._answers(answer, ask)}
@@ -159,46 +166,83 @@ class ServerQuestions:
         with clock.stopped():
             try:
                 given = params.model_dump(mode="json", by_alias=True)
-                return ElicitResult.model_validate(await self._asked(ask, given), by_name=False)
+                return ElicitResult.model_validate(await self._asked(ask, self._question(given)), by_name=False)
             except Fault as fault:
                 return ErrorData(code=INVALID_REQUEST, message=str(fault))
 
     async def _answers(self, result: Mapping[str, object], ask: Ask | None) -> dict[str, object]:
         """Makes parameters that send a call again, with answers to the questions of an ``input_required`` result."""
-        requests = result.get("inputRequests")
+        questions = self.questions(result)
+        if ask is None:
+            raise Fault("protocol", f"it asks a question, and {_NOBODY}")
+        answers = {key: await self._asked(ask, question) for key, question in questions.items()}
         state = result.get("requestState")
-        found = requests if isinstance(requests, dict) else {}
-        answers = await self.answers(found, ask)
         return {"inputResponses": answers, **({"requestState": state} if isinstance(state, str) else {})}
 
-    async def answers(self, requests: Mapping[str, object], ask: Ask | None) -> dict[str, object]:
-        """Asks the person behind a call all questions of ``inputRequests``; returns the answers by the same keys.
+    async def answers(self, questions: Mapping[str, ServerQuestion], ask: Ask) -> dict[str, object]:
+        """Asks the person behind a call all questions; returns the answers by the same keys."""
+        return {key: await self._asked(ask, question) for key, question in questions.items()}
+
+    def questions(self, result: Mapping[str, object]) -> dict[str, ServerQuestion]:
+        """Reads the questions of a result that asks for input, by their keys.
 
         Raises:
-            Fault: The server asks for something else than values in a form, or nobody can be asked.
+            Fault: The server asks for something else than values in a form or a page to open.
         """
-        found = {key: one for key, one in requests.items() if isinstance(one, dict)}
-        if not found or len(requests) > MOST_QUESTIONS or len(found) < len(requests):
+        requests = result.get("inputRequests")
+        found = requests if isinstance(requests, dict) else {}
+        if not found or len(found) > MOST_QUESTIONS or not all(isinstance(one, dict) for one in found.values()):
             raise Fault("protocol", "it asks for further input in a form that is not supported", effect="unknown")
         others = {shown(str(one.get("method")), most=100) for one in found.values()} - {_METHOD}
         if others:
             raise Fault("protocol", f"it asks for {', '.join(sorted(others))}, which is not supported")
-        if ask is None:
-            raise Fault("protocol", f"it asks a question, and {_NOBODY}")
-        return {name: await self._asked(ask, one.get("params")) for name, one in found.items()}
+        return {key: self._question(one.get("params")) for key, one in found.items()}
 
-    async def _asked(self, ask: Ask, params: object) -> dict[str, Any]:
+    def _question(self, params: object) -> ServerQuestion:
+        """Reads the parameters of ``elicitation/create``; raises a ``Fault`` for a form that is not supported."""
         given = self._redaction.value(params) if isinstance(params, dict) else {}
         message = given.get("message")
+        if not isinstance(message, str):
+            raise Fault("protocol", "its question has no message")
+        if given.get("mode") == "url":
+            return _page(shown(message), given.get("url"))
         form = given.get("requestedSchema")
-        if given.get("mode", "form") != "form" or not isinstance(message, str) or not isinstance(form, dict):
-            raise Fault("protocol", _FORMS_ONLY)
-        if form.get("type") != "object" or not isinstance(form.get("properties"), dict):
+        if not isinstance(form, dict) or form.get("type") != "object" or not isinstance(form.get("properties"), dict):
             raise Fault("protocol", "its form is not an object with properties")
         if len(json.dumps(form)) > _LONGEST_FORM:
             raise Fault("protocol", f"its form has more than {_LONGEST_FORM:,} characters")
+        return ServerQuestion(message=shown(message), form=shown_form(form), opens="")
+
+    async def _asked(self, ask: Ask, question: ServerQuestion) -> dict[str, object]:
         try:
             async with asyncio.timeout(_SECONDS):
-                return await ask(shown(message), shown_form(form))
+                given = await ask(question["message"], question["form"])
         except TimeoutError:
             return {"action": "cancel"}
+        return server_answer(question, given.get("content")) if given.get("action") == "accept" else given
+
+
+def server_answer(question: ServerQuestion, values: object) -> dict[str, object]:
+    """Returns the answer to a question of a server, as an ``ElicitResult``, from the values that a person gave."""
+    if not question["opens"]:
+        return {"action": "accept", "content": values}
+    # What happens on the page, the client does not learn: the answer only says whether the person opens it.
+    opens = isinstance(values, Mapping) and values.get(OPENED) is True
+    return {"action": "accept" if opens else "decline"}
+
+
+def _page(message: str, address: object) -> ServerQuestion:
+    """Makes the question whether a person opens a page, with its host and its whole address.
+
+    Nothing here opens the page, or reads it.
+    """
+    url = address if isinstance(address, str) and shown(address, most=_LONGEST_URL) == address else ""
+    host = ""
+    if is_address(url):
+        with suppress(ValueError):
+            host = urlsplit(url).hostname or ""
+    if not host:
+        raise Fault("protocol", "it wants a page to be opened, and its address is not one with http:// or https://")
+    field = {"type": "boolean", "title": "Opened", "description": "true when you have opened the page, false if not."}
+    form: dict[str, object] = {"type": "object", "properties": {OPENED: field}, "required": [OPENED]}
+    return ServerQuestion(message=f"{message} (open this page on {host}: {url} )", form=form, opens=url)

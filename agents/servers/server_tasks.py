@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from callsheet.agents.calls.call_context import Ask, Limits, Progress
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.call_context import Ask, Limits, Progress, TaskCall
+from callsheet.agents.calls.tool_result import Fault, Outcome
 from callsheet.agents.servers.server_questions import MOST_QUESTIONS
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.text.hidden import shown
@@ -21,6 +21,7 @@ _INTERVAL = 1.0
 _SHORTEST_INTERVAL = 0.05
 _PASSING = ("crash", "busy", "start", "timeout")
 """Kinds of faults after which a later request for the same task may succeed."""
+_ASKS = "The server asks a question first."
 _DOUBT = "whether the call took effect is unknown"
 
 
@@ -57,19 +58,41 @@ class TaskState:
         said = shown(message, most=_LONGEST_MESSAGE) if isinstance(message, str) else ""
         return cls(task_id, str(status), said, _interval(raw.get("pollIntervalMs")), raw)
 
+    @classmethod
+    def known(cls, task: TaskCall) -> TaskState:
+        """Returns the state of a task of which only the id is known."""
+        return cls(task.id, "working", "", max(task.interval, _SHORTEST_INTERVAL), {})
+
+    @property
+    def has_ended(self) -> bool:
+        """Returns whether the state is final."""
+        return self.status in ("completed", "failed", "cancelled")
+
+    @property
+    def outcome(self) -> Outcome:
+        """Returns the outcome of a call that goes on at its server."""
+        return Outcome(text=f"The server works on it as a task: {self.told}.", task=self.id, interval=self.interval)
+
     @property
     def told(self) -> str:
         """Returns the state as text for a person: the status, and what the server says about it."""
         return ": ".join(filter(None, (self.status.replace("_", " "), self.message)))
 
 
-def started_task(result: Mapping[str, object]) -> TaskState | None:
-    """Returns the task by which a server has answered a call; None if the answer is a result.
+def unfinished_outcome(session: Session, result: Mapping[str, object]) -> Outcome | None:
+    """Returns the outcome of a call that goes on as a task, or needs an answer first; None if the answer is a result.
 
     Raises:
-        Fault: The task cannot be read.
+        Fault: The task or the questions cannot be read.
     """
-    return TaskState.of(result) if result.get("resultType") == "task" else None
+    match result.get("resultType"):
+        case "task":
+            return TaskState.of(result).outcome
+        case "input_required":
+            state = result.get("requestState")
+            asked = session.questions.questions(result)
+            return Outcome(text=_ASKS, questions=asked, state=state if isinstance(state, str) else "")
+    return None
 
 
 Ready = Callable[[], Awaitable[Session]]
@@ -84,21 +107,29 @@ class TaskFollower:
         limits: Those of the tool; ``longest_call`` limits the whole time, but for that in which a person thinks.
         progress: Receives each new state.
         ask: Asks the person behind the call; without it, each question of the task is answered with ``cancel``.
+        held: What the caller does by itself: it may ask the questions of the task, or only look at its state.
+
+    Attributes:
+        hidden: Removes the server's secrets from a text.
     """
 
-    def __init__(self, ready: Ready, limits: Limits, progress: Progress | None, ask: Ask | None) -> None:
+    def __init__(
+        self, ready: Ready, limits: Limits, progress: Progress | None, ask: Ask | None, held: TaskCall | None = None
+    ) -> None:
         self._ready = ready
         self._limits = limits
         self._progress = progress
-        self._ask = ask or _answer_of_nobody
+        self._held = held or TaskCall()
+        self._ask = ask
+        self.hidden: Callable[[str], str] = str
         self._end = _now() + limits.longest_call
         self._heard = _now()
         self._told = ""
         # Keys of the questions that have been answered: a server repeats a question until it has used the answer.
-        self._answered: set[str] = set()
+        self._answered = {*self._held.answered}
 
-    async def result(self, task: TaskState) -> dict[str, object]:
-        """Returns the raw result of the call, once the task has completed.
+    async def result(self, task: TaskState) -> Mapping[str, object] | Outcome:
+        """Returns the raw result of the call, once the task has completed; or the questions that the caller asks.
 
         Raises:
             Fault: The task failed or was cancelled; or the outcome is unknown, because the server no longer knows the
@@ -110,17 +141,18 @@ class TaskFollower:
                 return await self._in_session(task)
             except _PollError as error:
                 # A server that has ended may be starting again.
-                is_over = _now() - self._heard > self._limits.start
+                is_over = not self._held.waits or _now() - self._heard > self._limits.start
                 if is_over or error.fault.kind not in _PASSING:
                     raise _unknown(f"its task cannot be followed: {error.fault}", error.fault) from error
             await asyncio.sleep(_INTERVAL)
 
-    async def _in_session(self, task: TaskState) -> dict[str, object]:
+    async def _in_session(self, task: TaskState) -> Mapping[str, object] | Outcome:
         """As ``result``, as long as one session with the server lasts; raises a ``_PollError`` after that."""
         try:
             session = await self._ready()
         except Fault as fault:
             raise _PollError(fault) from fault
+        self.hidden = session.hidden
         try:
             # An idle session would be closed between two requests that are far apart.
             async with session.used():
@@ -129,8 +161,10 @@ class TaskFollower:
             session.cancel_task(task.id)
             raise
 
-    async def _ended(self, session: Session, task: TaskState) -> dict[str, object]:
+    async def _ended(self, session: Session, task: TaskState) -> Mapping[str, object] | Outcome:
         """As ``_in_session``."""
+        if self._held.answers:
+            await self._update(session, task, self._held.answers)
         while True:
             await self._tell(task)
             match task.status:
@@ -141,7 +175,9 @@ class TaskFollower:
                 case "cancelled":
                     raise Fault("tool", f"its task was {task.told}", effect="reported")
                 case "input_required":
-                    await self._answer(session, task)
+                    asked = await self._answer(session, task)
+                    if asked is not None:
+                        return asked
             await self._pause(task)
             try:
                 raw = await session.ask("tasks/get", {"taskId": task.id}, self._limits.call)
@@ -149,6 +185,8 @@ class TaskFollower:
             except Fault as fault:
                 raise _PollError(fault) from fault
             self._heard = _now()
+            if not self._held.waits and not task.has_ended:
+                raise Fault("timeout", f"its task has not ended; its last state was {task.told}; {_DOUBT}")
 
     async def _pause(self, task: TaskState) -> None:
         """Waits until the server wants to be asked again."""
@@ -162,26 +200,36 @@ class TaskFollower:
             self._told = task.told
             await self._progress(None, None, task.told)
 
-    async def _answer(self, session: Session, task: TaskState) -> None:
-        """Answers the questions of a task that are new."""
+    async def _answer(self, session: Session, task: TaskState) -> Outcome | None:
+        """Answers the questions of a task that are new; or returns them, if the caller asks them by itself."""
         requests = task.raw.get("inputRequests")
         found = requests if isinstance(requests, Mapping) else {}
         new = {key: one for key, one in found.items() if key not in self._answered}
         if not new:
-            return
-        if len(self._answered) + len(new) > MOST_QUESTIONS:
-            session.cancel_task(task.id)
-            raise Fault("protocol", f"its task asks more than {MOST_QUESTIONS} questions; {_DOUBT}")
+            return None
         since = _now()
         try:
-            answers = await session.answers(new, self._ask)
-            await session.ask("tasks/update", {"taskId": task.id, "inputResponses": answers}, self._limits.call)
+            if len(self._answered) + len(new) > MOST_QUESTIONS:
+                raise Fault("protocol", f"it asks more than {MOST_QUESTIONS} times for input")
+            questions = session.questions.questions({"inputRequests": new})
         except Fault as fault:
             session.cancel_task(task.id)
             raise _unknown(f"a question of its task cannot be answered: {fault}", fault) from fault
-        self._heard = _now()
+        if self._ask is None and self._held.asks:
+            return replace(task.outcome, questions=questions)
+        answers = await session.questions.answers(questions, self._ask or _answer_of_nobody)
+        await self._update(session, task, answers)
         self._end += self._heard - since
-        self._answered |= {*new}
+        return None
+
+    async def _update(self, session: Session, task: TaskState, answers: Mapping[str, object]) -> None:
+        """Sends the answers to questions of a task."""
+        try:
+            await session.ask("tasks/update", {"taskId": task.id, "inputResponses": dict(answers)}, self._limits.call)
+        except Fault as fault:
+            raise _PollError(fault) from fault
+        self._heard = _now()
+        self._answered |= {*answers}
 
 
 class _PollError(Exception):

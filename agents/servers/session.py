@@ -13,11 +13,18 @@ from typing import Any
 
 import anyio
 
-from callsheet.agents.calls.call_context import Ask, Limits, Progress
+from callsheet.agents.calls.call_context import Ask, Asks, Limits, Progress
 from callsheet.agents.calls.credentials import Caller
 from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.secrets import hide_in_logs, named_in, of_server
-from callsheet.agents.servers.catalogs.listings import Listing, clean_entries, listed_resources, listed_tools
+from callsheet.agents.servers.catalogs.listings import (
+    CacheHints,
+    Listing,
+    clean_entries,
+    listed_resources,
+    listed_skills,
+    listed_tools,
+)
 from callsheet.agents.servers.faults import CLOSED, START, Faults
 from callsheet.agents.servers.server_questions import CallClock, Heard, ServerQuestions
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -33,7 +40,8 @@ class Session:
         server: The server, variables not expanded; its own limits come before ``limits``.
         changed: Called when the server announces changed tools.
         caller: The user whose sign-in and own values it uses.
-        asks: Whether the server is told that a person can be asked.
+        asks: When a person can be asked for the server. A server of an older protocol, which asks while its call waits,
+            is not told of one who can only be asked later.
 
     Attributes:
         retired: Whether it takes no new calls.
@@ -41,6 +49,7 @@ class Session:
         hidden: Removes the server's secrets from a text.
         idle: Whether the session ends after ``limits.idle`` seconds without a request.
         reused: Whether it has served an earlier run.
+        questions: Reads and answers the questions of the server.
         telling: The task that lists the tools and passes them on; ``outdated``, used by the pool: whether they have
             changed since.
 
@@ -58,7 +67,7 @@ class Session:
         changed: Callable[[], object] = lambda: None,
         caller: Caller | None = None,
         *,
-        asks: bool = False,
+        asks: Asks = "",
     ) -> None:
         self.server = server
         self.caller = caller or Caller()
@@ -74,7 +83,7 @@ class Session:
         self.hidden = self._faults.hidden
         self._redaction = of_server(self._expanded, named)
         hide_in_logs(self._redaction)
-        self._questions = ServerQuestions(self._redaction)
+        self.questions = ServerQuestions(self._redaction)
         self._stop = asyncio.Event()
         self._users = 0
         self._cancellations: set[asyncio.Task[None]] = set()
@@ -93,13 +102,15 @@ class Session:
         seconds: float,
         progress: Progress | None = None,
         ask: Ask | None = None,
+        asks: Asks = "",
         *,
         longest: float = 0.0,
     ) -> dict[str, Any]:
         """Sends a request and returns the server's raw answer, or raises a ``Fault``.
 
         The time for the start of the server, and that of a person, does not count. Each report of progress gives the
-        server ``seconds`` more, up to ``longest`` in all.
+        server ``seconds`` more, up to ``longest`` in all. If a person can only be asked ``later``, the answer may be an
+        ``InputRequiredResult``.
         """
         async with self.used():
             client = await asyncio.shield(self._client)
@@ -108,7 +119,7 @@ class Session:
                 # Whoever cannot wait for longer asks for no reports.
                 heard = clock.heard if longest > seconds or progress else None
                 send = partial(self._exchange, client, method, progress=heard)
-                answer = await self._questions.answered(send, params, clock, ask)
+                answer = await self.questions.answered(send, params, clock, ask, asks=asks)
             except TimeoutError:
                 self.hang_up()
                 raise self._faults.late(method, clock.within) from None
@@ -131,14 +142,6 @@ class Session:
                 raise fault from error
             redacted: dict[str, Any] = await asyncio.to_thread(self._redaction.value, answer)
             return redacted
-
-    async def answers(self, requests: Mapping[str, object], ask: Ask) -> dict[str, object]:
-        """Asks a person the questions of ``inputRequests``; returns the answers by the same keys.
-
-        Raises:
-            Fault: The server asks for something that is not supported.
-        """
-        return await self._questions.answers(requests, ask)
 
     async def error_of_task(self, error: object, message: str) -> Fault:
         """Makes the fault for the JSON-RPC error with which a task has failed; ``message`` is that of its state."""
@@ -171,7 +174,8 @@ class Session:
         client = await asyncio.shield(self._client)
         about = client.server_info
         offered = client.session.server_capabilities
-        tools, odd = await listed_tools(self.ask, offered, self.limits)
+        hints = CacheHints()
+        tools, odd = await listed_tools(hints.heard_by(self.ask), offered, self.limits)
 
         async def ask(method: str, params: Mapping[str, object], seconds: float) -> dict[str, Any]:
             """Returns an error does not end the session; whoever calls sets the timeout."""
@@ -179,7 +183,8 @@ class Session:
             return answer
 
         async with self.used():
-            resources, missing = await listed_resources(ask, offered, self.limits)
+            resources, missing = await listed_resources(hints.heard_by(ask), offered, self.limits)
+            skills, no_skills = await listed_skills(hints.heard_by(ask), offered, self.limits)
         said = self._redaction.text
         later = self._listed
         self._listed = True
@@ -187,10 +192,13 @@ class Session:
             later=later,
             tools=tuple(await asyncio.to_thread(clean_entries, tools)),
             resources=tuple(await asyncio.to_thread(clean_entries, resources)),
-            missing=said("; ".join(filter(None, (odd, missing)))),
+            skills=tuple(await asyncio.to_thread(clean_entries, skills)),
+            missing=said("; ".join(filter(None, (odd, missing, no_skills)))),
             name=said((about.title or about.name) if about else ""),
             description=said(getattr(about, "description", None) or ""),
             instructions=said(client.session.instructions or ""),
+            fresh=hints.seconds,
+            public=hints.public,
         )
 
     @property
@@ -297,12 +305,13 @@ class Session:
         """Sends one request; whatever this raises becomes a ``Fault``."""
         from mcp import types
 
-        from callsheet.agents.servers.transport.client import RAW, TaskRequest
+        from callsheet.agents.servers.transport.client import RAW, SkillsRequest, TaskRequest
 
         form = {"method": method, "params": dict(params)}
+        kinds = {kind.PREFIX: kind for kind in (TaskRequest, SkillsRequest)}
+        kind = kinds.get(f"{method.partition('/')[0]}/")
         read = types.client_request_adapter.validate_python
-        is_about_task = method.startswith(TaskRequest.PREFIX)
-        request: Any = TaskRequest.model_validate(form) if is_about_task else read(form, by_name=False)
+        request: Any = kind.model_validate(form) if kind else read(form, by_name=False)
         result = await client.session.send_request(request, types.Result, progress_callback=progress)
         raw = (result.meta or {}).get(RAW)
         if not isinstance(raw, dict):
@@ -314,9 +323,10 @@ class Session:
         library: Any = await asyncio.to_thread(import_module, "callsheet.agents.servers.transport.client")
         self._faults.child = child = library.ChildProcess(self.limits, self._over)
         with anyio.move_on_after(self.limits.start) as scope:
-            asked = self._questions.elicited if self.asks else None
+            asked = self.questions.elicited if self.asks else None
             made = self._expanded, child, self._changed, self._fail, self._auth()
-            async with library.connect_server(*made, elicited=asked, tell=self._faults.keep) as client:
+            more = {"elicited": asked, "waits": self.asks == "now", "tell": self._faults.keep}
+            async with library.connect_server(*made, **more) as client:
                 scope.deadline = math.inf
                 child.responsive = True
                 self._client.set_result(client)

@@ -20,13 +20,13 @@ from functools import partial
 from typing import Any
 from weakref import WeakSet
 
-from callsheet.agents.calls.call_context import LOOP, CallRequest, Limits, Permit, ask_of_caller, progress_of_caller
+from callsheet.agents.calls.call_context import LOOP, Asks, CallRequest, Limits, Permit, ReadsAnswer, TaskCall
 from callsheet.agents.calls.credentials import Caller, Credentials
 from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed_outcome, outcome_of
-from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_outcome, read_request
+from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_request
 from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.faults import cleaned_request, failed_call
-from callsheet.agents.servers.server_tasks import TaskFollower, TaskState, started_task
+from callsheet.agents.servers.server_tasks import TaskFollower, TaskState, unfinished_outcome
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError
@@ -108,7 +108,7 @@ class SessionPool:
         repeatable: bool = False,
         harmless: bool = False,
         permit: Permit = lambda: None,
-        reads: bool = False,
+        reads: ReadsAnswer | None = None,
     ) -> Coroutine[Any, Any, Outcome]:
         """Calls a tool in the run's session with its server, which is started or replaced as necessary.
 
@@ -119,11 +119,19 @@ class SessionPool:
         Raises:
             CancelledError: The caller was cancelled; the session is closed then.
         """
-        waiting = progress_of_caller(), ask_of_caller()
-        request = CallRequest(
-            run_id, agent_id, server, tool, args, repeatable, permit, reads, *waiting, harmless=harmless
-        )
+        request = CallRequest(run_id, agent_id, server, tool, args, repeatable, permit, reads, harmless=harmless)
         return LOOP.awaited(self._call(request))
+
+    def follow(
+        self, run_id: str, agent_id: str, server: ServerConfig, tool: str, task: TaskCall
+    ) -> Coroutine[Any, Any, Outcome]:
+        """Waits for the end of a task as which a server works on an earlier call, and returns the outcome of the call.
+
+        Raises:
+            CancelledError: The caller was cancelled; the server has been asked to cancel the task.
+        """
+        request = CallRequest(run_id, agent_id, server, tool, {}, repeatable=True, permit=lambda: None, task=task)
+        return LOOP.awaited(self._picked_up(request, task))
 
     @contextmanager
     def held(self, run_id: str) -> Iterator[None]:
@@ -183,7 +191,7 @@ class SessionPool:
     def _any(self) -> bool:
         return bool(self._sessions or self._ending)
 
-    async def _ready(self, key: Key, server: ServerConfig, caller: Caller, *, asks: bool = False) -> Session:
+    async def _ready(self, key: Key, server: ServerConfig, caller: Caller, *, asks: Asks = "") -> Session:
         """Returns the run's session with a server after its tools are listed; starts or replaces it if necessary."""
         session = self._sessions.get(key)
         if session is None or session.retired or (session.server, session.caller) != (server, caller):
@@ -202,7 +210,7 @@ class SessionPool:
             return await self._ready(key, server, caller, asks=asks)
         return session
 
-    def _waiting(self, server: ServerConfig, key: Key, *, asks: bool) -> Session | None:
+    def _waiting(self, server: ServerConfig, key: Key, *, asks: Asks) -> Session | None:
         """Returns a session of an earlier run of the same user; ends one that was started differently."""
         waiting = (_WAITING, *key[1:])
         session = self._sessions.get(waiting)
@@ -222,7 +230,7 @@ class SessionPool:
         self._ending = {one for one in self._ending if not one.gone}
         self._sessions = {key: one for key, one in self._sessions.items() if one.loop is here and not one.gone}
 
-    def _opened(self, server: ServerConfig, key: Key, caller: Caller, *, asks: bool) -> Session:
+    def _opened(self, server: ServerConfig, key: Key, caller: Caller, *, asks: Asks) -> Session:
         def changed() -> None:
             session.outdated = True
             if session.telling.done() and not session.retired:
@@ -234,7 +242,7 @@ class SessionPool:
         return session
 
     def _made(
-        self, server: ServerConfig, caller: Caller, changed: Callable[[], object] = lambda: None, *, asks: bool = False
+        self, server: ServerConfig, caller: Caller, changed: Callable[[], object] = lambda: None, *, asks: Asks = ""
     ) -> Session:
         kind: type[Session] = Session
         if server.transport == "openapi":
@@ -359,49 +367,64 @@ class SessionPool:
         cleaned = cleaned_request(request)
         if isinstance(cleaned, Outcome):
             return cleaned
-        answer = await self._answer(cleaned)
-        outcome = answer if isinstance(answer, Outcome) else await self._followed(cleaned, *answer)
-        self.circuits.told(request.circuit, outcome)
-        return replace(outcome, seconds=time.monotonic() - began)
-
-    async def _answer(self, request: CallRequest) -> Outcome | tuple[Limits, TaskState]:
-        """Sends a call and returns its outcome; or the task as which the server works on it, with the tool's limits."""
-        turns = self._turns_of(request)
+        request = cleaned
         wait: float | None = None
         for is_last in (False, True):
             if wait is not None:
                 # Without a turn, which other calls may use meanwhile.
                 await asyncio.sleep(wait)
-            async with turns, self._turns:
+            async with self._turns_of(request), self._turns:
                 ready = await self._ready_call(request)
                 if isinstance(ready, _ReadyCall):
                     limits = ready.limits
                     more = (request.progress, request.ask)
                     try:
                         result = await ready.session.ask(
-                            ready.method, ready.params, limits.call, *more, longest=limits.longest_call
+                            ready.method,
+                            ready.params,
+                            limits.call,
+                            *more,
+                            longest=limits.longest_call,
+                            asks=request.asks,
                         )
-                        task = None if request.reads else started_task(result)
+                        unfinished = None if request.reads else unfinished_outcome(ready.session, result)
                     except (Fault, CallsheetError) as error:
                         outcome, wait = failed_call(request, error, sent=True)
                     else:
-                        return (limits, task) if task else await self._outcome(request, ready.session, limits, result)
+                        wait = None
+                        outcome = unfinished or await self._outcome(request, ready.session.hidden, limits, result)
                 else:
                     outcome, wait = ready
             if wait is None or is_last:
                 break
-        return outcome
+        if outcome.task and request.task is None:
+            # Without a turn: how much a server does at once, it decides itself.
+            outcome = await self._followed(request, TaskCall(outcome.task, outcome.interval))
+        return self._counted(request, outcome, began)
 
-    async def _followed(self, request: CallRequest, limits: Limits, task: TaskState) -> Outcome:
+    async def _picked_up(self, request: CallRequest, task: TaskCall) -> Outcome:
+        began = time.monotonic()
+        return self._counted(request, await self._followed(request, task), began)
+
+    def _counted(self, request: CallRequest, outcome: Outcome, began: float) -> Outcome:
+        """Returns the outcome of a call with its duration, after it was counted for its server."""
+        self.circuits.told(request.circuit, outcome)
+        return replace(outcome, seconds=time.monotonic() - began)
+
+    async def _followed(self, request: CallRequest, task: TaskCall) -> Outcome:
         """Returns the outcome of a call on which its server works as a task, when the task has ended."""
         key = (request.run_id, request.agent_id, request.caller.key)
-        ready = partial(self._ready, key, request.server, request.caller, asks=request.ask is not None)
-        follower = TaskFollower(ready, limits, request.progress, request.ask)
+        server = request.server.callsheet
+        ready = partial(self._ready, key, request.server, request.caller, asks=request.asks)
         try:
-            result = await follower.result(task)
+            limits = self.limits.own(server.limits).own(server.tools.get(request.tool, {}))
+            follower = TaskFollower(ready, limits, request.progress, request.ask, task)
+            result = await follower.result(TaskState.known(task))
         except (Fault, CallsheetError) as error:
             return failed_call(request, error, sent=True)[0]
-        return await self._outcome(request, await ready(), limits, result)
+        if isinstance(result, Outcome):
+            return result
+        return await self._outcome(request, follower.hidden, limits, result)
 
     def _turns_of(self, request: CallRequest) -> asyncio.Semaphore:
         """Returns the semaphore for the concurrent calls of a server."""
@@ -423,7 +446,7 @@ class SessionPool:
             return failed_outcome(agent_id, tool, "refused", refusal.reason), None
         try:
             key = (request.run_id, agent_id, request.caller.key)
-            session = await self._ready(key, request.server, request.caller, asks=request.ask is not None)
+            session = await self._ready(key, request.server, request.caller, asks=request.asks)
             refusal = request.permit()
             if refusal:
                 return failed_outcome(agent_id, tool, "refused", refusal.reason), None
@@ -433,23 +456,24 @@ class SessionPool:
                 return _ReadyCall(session, method, params, limits)
         except (Fault, CallsheetError) as error:
             return failed_call(request, error, sent=False)
-        return _ReadyCall(session, "tools/call", {"name": tool, "arguments": request.args}, limits)
+        params = {"name": tool, "arguments": request.args, **(request.task.params if request.task else {})}
+        return _ReadyCall(session, "tools/call", params, limits)
 
     async def _outcome(
-        self, request: CallRequest, session: Session, limits: Limits, result: Mapping[str, object]
+        self, request: CallRequest, hidden: Callable[[str], str], limits: Limits, result: Mapping[str, object]
     ) -> Outcome:
         """Reads the raw answer to a call."""
         agent_id = request.agent_id
         tool = request.tool
         keep = self.results.of(request.run_id, agent_id, tool)
-        read: Callable[..., Outcome] = read_outcome if request.reads else outcome_of
+        read = request.reads or outcome_of
         try:
             # In a thread: media and long texts are written to files.
-            outcome = await asyncio.to_thread(read, agent_id, tool, result, limits, keep)
+            outcome: Outcome = await asyncio.to_thread(read, agent_id, tool, result, limits, keep)
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
             outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
-        return replace(outcome, error=session.hidden(outcome.error))
+        return replace(outcome, error=hidden(outcome.error))
 
 
 def _name_late(tasks: Mapping[str, asyncio.Task[Listing]]) -> None:

@@ -45,6 +45,11 @@ _LONGEST_ABOUT = 1_024
 """Characters of a skill's description, as its format allows."""
 
 
+LATE = "late"
+"""Key in the artifact of an answer for the ids of the tools that its server added with it."""
+_LATE_TOLD = "its server now also has {}; {} adds what you name, after a person has accepted it"
+
+
 class _Reading(BaseModel):
     """Read on in a result that is shown in part."""
 
@@ -69,17 +74,23 @@ class _Skill(BaseModel):
 def skill_definition(skills: Sequence[Skill]) -> dict[str, Any]:
     """Returns the definition of the tool that reads these skills, with their names and descriptions."""
     definition = convert_to_openai_tool(_Skill)
-    lines = (f"- {skill.name}: {shown(skill.description, most=_LONGEST_ABOUT)}" for skill in skills)
+    lines = (f"- {shown(skill.label)}: {shown(skill.description, most=_LONGEST_ABOUT)}" for skill in skills)
     definition["function"]["description"] = "\n".join([definition["function"]["description"], *lines])
     return definition
 
 
-def answer_skill(call: ToolCall, texts: Mapping[str, str]) -> ToolMessage:
-    """Answers a call of ``read_skill`` with the text of the skill; ``texts`` are those of all skills by name."""
+def answer_skill(call: ToolCall, texts: Mapping[str, str], names: Sequence[str]) -> ToolMessage:
+    """Answers a call of ``read_skill``.
+
+    Args:
+        call: The call.
+        texts: The text of the skill that it names, by this name; empty if there is none.
+        names: The names of all skills that can be read.
+    """
     name = str(call["args"].get("name"))
     if name in texts:
         return answer_to(call, texts[name], {"effect": "none"})
-    return answer_to(call, f"there is no skill {name!r}; there are: {', '.join(texts)}", {"effect": "none"}, error=True)
+    return answer_to(call, f"there is no skill {name!r}; there are: {', '.join(names)}", {"effect": "none"}, error=True)
 
 
 def long_calls(calls: Iterable[Call]) -> list[Call]:
@@ -98,6 +109,9 @@ def label_answers(messages: Sequence[AnyMessage], calls: Mapping[str, Call]) -> 
         call = calls.get(message.tool_call_id) if isinstance(message, ToolMessage) else None
         if call is not None and call.id and isinstance(message.content, str):
             text = _beginning(call) if message.text == call.output else f"{message.text}\n[{call.id}]"
+            late = artifact_of(message).get(LATE)
+            if late:
+                text += f"\n[{_LATE_TOLD.format(', '.join(map(shown, late)), NEED_TOOL)}]"
             shown_messages.append(message.model_copy(update={"content": text}))
         else:
             shown_messages.append(message)

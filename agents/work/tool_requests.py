@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.messages import ToolCall, ToolMessage
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.registry.binding import NEED_TOOL, BoundTool
 from callsheet.graphs.catalog.model import Catalog
-from callsheet.graphs.catalog.names import NamedTools, named_tools
+from callsheet.graphs.catalog.names import NamedTools, is_skill_file, named_tools, skill_named
 from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.messages import error_lines
@@ -58,9 +58,12 @@ class ToolRequests:
         find: Returns the roster lines of the agents that fit some words, with the names of their tools.
         list_tools: Returns the names of the tools of an agent.
         bind: Makes tools from ids, given the names in use; returns them by the names that the model sees.
-        skills: Returns the texts of skills, by name, from their ids.
+        skills: Returns the texts of skills, by name, from their ids; it may ask servers, and blocks meanwhile.
         refused: Returns those of these tools that cannot be called now, with the reasons.
         told: Returns what a model must know about new tools, as text; it may read files.
+        admit: Asks a person about those of these ids that servers have added in this run; returns the catalog after
+            that, and the reasons why some of them cannot be used.
+        late: Returns the ids of tools that the server of an agent has added in this run, and that a person may accept.
         added: Called with what was asked for, and the ids of the tools that were added.
         most: Maximum number of tools that a call adds.
     """
@@ -72,6 +75,8 @@ class ToolRequests:
     skills: Callable[[Sequence[str]], Mapping[str, str]] = _nothing
     refused: Callable[[Sequence[str]], Mapping[str, str]] = _nothing
     told: Callable[[Sequence[str]], str] = lambda ids: ""
+    admit: Callable[[Sequence[str]], Awaitable[tuple[Catalog, Mapping[str, str]]]] | None = None
+    late: Callable[[str], Awaitable[Sequence[str]]] | None = None
     added: Callable[[str, Sequence[str]], None] = lambda asked, ids: None
     most: int = _MOST_NAMED
 
@@ -90,13 +95,18 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     names, words = _names_and_words(need, requests.catalog)
     if not names and not words:
         return answer_to(call, "name the tools in 'tools', or say in 'what' what a tool must do", error=True)
-    named = named_tools(requests.catalog, names)
+    unfit: Mapping[str, str] = {}
+    if requests.admit:
+        catalog, unfit = await requests.admit(names)
+        requests = replace(requests, catalog=catalog)
+    files, others = _divided([name for name in names if name not in unfit], requests.catalog)
+    named = named_tools(requests.catalog, others)
     added, lines = _add(named, tools, requests)
     if added and (told := await asyncio.to_thread(requests.told, added)):
         lines.append(told)
-    lines += _unknown_lines(named)
+    lines += _unknown_lines(named, unfit)
     lines += [requests.list_tools(agent) for agent in named.agents]
-    lines += _skill_lines(named, requests)
+    lines += await asyncio.to_thread(_skill_lines, [*named.ids, *files], requests)
     search = _search_text(words, named)
     if search:
         lines.append(await requests.find(search))
@@ -104,6 +114,12 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     requests.added(", ".join(wanted), added)
     only_unknown = not words and len(named.unknown) == len(dict.fromkeys(names))
     return answer_to(call, "\n".join(lines), {"added": added}, error=only_unknown)
+
+
+def _divided(names: Sequence[str], catalog: Catalog) -> tuple[list[str], list[str]]:
+    """Divides names into those of files of skills and others."""
+    files = [name for name in names if is_skill_file(catalog, name)]
+    return files, [name for name in names if name not in files]
 
 
 def _names_and_words(need: _Need, catalog: Catalog) -> tuple[list[str], str]:
@@ -166,17 +182,27 @@ def _one_line(text: str) -> str:
     return " ".join(shown(text, most=_WORDS).split())
 
 
-def _unknown_lines(named: NamedTools) -> Iterator[str]:
+def _unknown_lines(named: NamedTools, unfit: Mapping[str, str]) -> Iterator[str]:
+    """Yields why names stand for no tool that can be used: a reason for the ``unfit``, near names for the unknown."""
+    for name, why in unfit.items():
+        yield f"{name} cannot be used now: {why}"
     for name, near in named.unknown.items():
         hint = f"; near: {', '.join(near)}" if near else ""
         yield f"There is no tool {name!r}{hint}"
 
 
-def _skill_lines(named: NamedTools, requests: ToolRequests) -> Iterator[str]:
-    skills = [requests.catalog.skills_by_id[one] for one in named.ids if one in requests.catalog.skills_by_id]
-    texts = requests.skills([skill.id for skill in skills]) if skills else {}
-    for skill in skills:
-        if skill.name in texts:
-            yield f"The skill {skill.name!r}:\n{texts[skill.name]}"
+def _skill_lines(names: Sequence[str], requests: ToolRequests) -> list[str]:
+    """Returns the texts of the skills, and of files of skills, among these names; a server may be asked for them."""
+    lines: list[str] = []
+    labels: dict[str, str] = {}
+    for name in names:
+        found = skill_named(requests.catalog, name)
+        if found is not None:
+            labels[name] = name if found[1] else found[0].label
+    texts = requests.skills(list(labels)) if labels else {}
+    for label in labels.values():
+        if label in texts:
+            lines.append(f"The skill {label!r}:\n{texts[label]}")
         else:
-            yield f"The skill {skill.name!r} cannot be read here"
+            lines.append(f"The skill {label!r} cannot be read here")
+    return lines

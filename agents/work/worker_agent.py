@@ -46,7 +46,7 @@ from callsheet.agents.models.prompts import LAST_TURN
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of_bound
 from callsheet.agents.registry.checked_call import Approval
 from callsheet.agents.work.context import Brief
-from callsheet.agents.work.equipment import Equipment, UnsetModel, answer_reading, made_calls, reminder
+from callsheet.agents.work.equipment import LATE, Equipment, UnsetModel, answer_reading, made_calls, reminder
 from callsheet.agents.work.finish import (
     FINISH,
     NOTHING_DONE,
@@ -230,11 +230,21 @@ async def _answer_of_call(
     else:
         case = await examine_call(request, bound, supervision, handler, events=True)
         answer = await make_call(case, approval=approval)
+        answer = await _with_late_tools(answer, bound.agent, equipment, messages)
     artifact = artifact_of(answer)
     if artifact and arguments != call["args"]:
         # References in the arguments of the call stand for these.
         return cast("ToolMessage", answer).model_copy(update={"artifact": {"args": arguments, **artifact}})
     return answer
+
+
+async def _with_late_tools(answer: Answer, agent: str, equipment: Equipment, messages: Sequence[AnyMessage]) -> Answer:
+    """Notes in the artifact of an answer which tools its server has added, unless the worker was told before."""
+    if not isinstance(answer, ToolMessage) or equipment.requests is None or equipment.requests.late is None:
+        return answer
+    told = {name for message in messages for name in artifact_of(message).get(LATE, ())}
+    new = [name for name in await equipment.requests.late(agent) if name not in told]
+    return answer.model_copy(update={"artifact": {**artifact_of(answer), LATE: new}}) if new else answer
 
 
 def _turns(messages: Sequence[AnyMessage]) -> int:

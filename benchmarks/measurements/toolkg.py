@@ -25,7 +25,7 @@ from callsheet.retrievers.evaluation.evaluator import recall
 LABELS = Path(__file__).parents[1] / "sets" / "capability_labels.json"
 LEVELS: Mapping[str, Mapping[str, int | None]] = {
     "default": {"ten": None, "four clusters": 0},
-    "detailed": {"46 narrowest": None, "ten": 1, "four clusters": 0},
+    "detailed": {"47 narrowest": None, "ten": 1, "four clusters": 0},
 }
 COLUMNS = ("taxonomy", "level", "half", "tools", "micro-F1", "precision", "recall")
 _ABOUT = (

@@ -48,7 +48,10 @@ def _message_of(error: ValidationError, most: int = 3) -> str:
     return "; ".join(messages)
 
 
-SKILLS = "skills"  # the first part of the id of every skill
+SKILLS = "skills"
+"""The first part of the id of every skill of a folder."""
+SKILL = "skill:"
+"""The beginning of the name of every skill of a server, among the names of the server's tools."""
 
 
 class DependencyKind(StrEnum):
@@ -209,23 +212,41 @@ class Skill(Record):
     """Instructions for one kind of task, in the form of Agent Skills (a folder with a ``SKILL.md``).
 
     Attributes:
-        text: The instructions, in Markdown.
+        name: The name; of a skill of a server, its path there, such as ``refunds`` or ``billing/refunds``.
+        text: The instructions, in Markdown; empty for a skill of a server, which is read when it is needed.
         tools: Ids of the tools that it names.
+        agent: Id of the agent whose server serves the skill; empty for a skill of a folder.
     """
 
     name: Name
     description: str = ""
     text: str = ""
     tools: tuple[Name, ...] = ()
+    agent: str = ""
+
+    @property
+    def owner(self) -> str:
+        """Returns the first part of the id: ``skills``, or the id of the agent."""
+        return self.agent or SKILLS
+
+    @property
+    def local_name(self) -> str:
+        """Returns the name after the owner in the id; no tool of an agent has the same."""
+        return f"{SKILL}{self.name}" if self.agent else self.name
 
     @property
     def id(self) -> str:
-        """Returns the id, ``skills/name``."""
-        return f"{SKILLS}/{self.name}"
+        """Returns the id, ``skills/name``, or ``agent/skill:name`` for a skill of a server."""
+        return f"{self.owner}/{self.local_name}"
+
+    @property
+    def label(self) -> str:
+        """Returns the name that a model sees: the name, or the id, which has the origin, for a skill of a server."""
+        return self.id if self.agent else self.name
 
 
 class Catalog(Record):
-    """All agents with their tools and dependencies, and all skills, validated together; skills belong to no agent.
+    """All agents with their tools and dependencies, and all skills, validated together.
 
     Raises:
         CatalogError: Two nodes share an id, or a dependency or a skill names an unknown tool.

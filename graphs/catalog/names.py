@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from callsheet.graphs.catalog.model import Catalog
+from callsheet.graphs.catalog.model import Catalog, Skill
 from callsheet.graphs.errors import near_ids
 from callsheet.graphs.text.hidden import shown
 
@@ -54,6 +54,29 @@ def named_tools(catalog: Catalog, names: Iterable[str]) -> NamedTools:
         else:
             unknown[name] = tuple(meant or near_ids(name, known))
     return NamedTools(tuple(ids), unknown, tuple(agents))
+
+
+def skill_named(catalog: Catalog, name: str) -> tuple[Skill, str] | None:
+    """Returns the skill of an id, and an empty path; or a skill of a server, and the path of a file, for ``id/path``.
+
+    None if the name is neither.
+    """
+    skill = catalog.skills_by_id.get(name)
+    if skill is not None:
+        return skill, ""
+    skill_id = name
+    while "/" in skill_id:
+        skill_id = skill_id.rpartition("/")[0]
+        skill = catalog.skills_by_id.get(skill_id)
+        if skill is not None and skill.agent:
+            return skill, name.removeprefix(f"{skill_id}/")
+    return None
+
+
+def is_skill_file(catalog: Catalog, name: str) -> bool:
+    """Returns whether a name is that of a file of a skill, ``id/path``."""
+    named = skill_named(catalog, name)
+    return named is not None and bool(named[1])
 
 
 def _folded(ids: Iterable[str]) -> dict[str, list[str]]:

@@ -10,7 +10,7 @@ from itertools import chain
 
 import networkx as nx
 
-from callsheet.graphs.catalog.model import SKILLS, Tool
+from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.errors import Severity
 from callsheet.graphs.lint.lint_rule import Remark, Subject, first_names, on, quoted, rule
 from callsheet.graphs.text.hidden import LONGEST_TEXT, Hidden, hidden_in, shown
@@ -266,7 +266,7 @@ def _hidden(subject: Subject, kinds: tuple[Hidden, ...]) -> Iterator[Remark]:
 
 def _places_of_skills(subject: Subject) -> Iterator[_Place]:
     for skill in subject.catalog.skills:
-        yield from _places(skill, _OF_SKILL, SKILLS, skill.id)
+        yield from _places(skill, _OF_SKILL, skill.owner, skill.id)
 
 
 def _places_by_agent(subject: Subject) -> Iterator[list[_Place]]:

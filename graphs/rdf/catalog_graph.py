@@ -46,7 +46,7 @@ TEXTS: Mapping[URIRef, Mapping[str, URIRef]] = {
         "system": CS.system,
     },
     CS.Tool: {"name": CS.name, "title": DCTERMS.title, "description": DCTERMS.description},
-    CS.Skill: {"name": CS.name, "description": DCTERMS.description, "text": CS.instructions},
+    CS.Skill: {"name": CS.name, "description": DCTERMS.description, "text": CS.instructions, "agent": CS.servedBy},
     CS.Field: {"name": CS.name, "description": DCTERMS.description, "format": CS.valueFormat},
     CS.Dependency: {
         "kind": CS.kind,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from callsheet.graphs.catalog.formats.manifests import Problem
+from callsheet.graphs.catalog.formats.served_skills import ServedSkill
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.labels import catalog_key
 from callsheet.graphs.catalog.model import Agent, Catalog, Skill, Tool
@@ -34,6 +35,7 @@ class _Details:
         resources: Agent id -> an agent whose tools are the server's resources, templates and prompts.
         remembered: Agents whose servers answered recently and were not listed again: id -> time, UTC, ISO 8601.
         places: Agent id -> when its server was first pinned (``ServerPin``); other agents have none.
+        served: Agent id -> id of a skill of its server -> the accepted entry, with the digests of the skill's files.
         unresolved: Id of a skill -> the names of tools that it allows and that no agent has; another catalog may.
     """
 
@@ -48,6 +50,7 @@ class _Details:
     resources: Mapping[str, Agent] = field(default_factory=dict)
     remembered: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, int] = field(default_factory=dict)
+    served: Mapping[str, Mapping[str, ServedSkill]] = field(default_factory=dict)
     unresolved: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +32,7 @@ from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.references import resolve, resolve_skills, separate_ids
 from callsheet.graphs.dependencies import attach, parse_dependencies
 from callsheet.graphs.errors import CatalogError, near_names
+from callsheet.graphs.sources.cards import agreed_servers, read_cards
 from callsheet.graphs.sources.loaded import (
     CatalogSource,
     Loaded,
@@ -44,6 +44,7 @@ from callsheet.graphs.sources.loaded import (
     rejected_in,
     sources_of,
 )
+from callsheet.graphs.sources.python_files import reference_to
 from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.trust.consent import Start, check_agreed, starts_of, with_trust
@@ -82,9 +83,9 @@ def load(
         >>> loaded.catalog.tools["weather/forecast"].description
 
     Args:
-        sources: The path of a catalog (``CATALOG_KINDS`` has the kinds), the address of an OpenAPI specification,
-            ``module:object``, a catalog that is already loaded, or Python objects (``CatalogSource``). The servers of
-            an ``mcp.json`` are started and listed. A list of sources is the same as several arguments.
+        sources: The path of a catalog (``CATALOG_KINDS`` has the kinds), the address of an OpenAPI specification, or of
+            a domain with Server Cards, ``module:object``, a catalog that is already loaded, or Python objects
+            (``CatalogSource``). The servers of an ``mcp.json`` are started and listed. A list is the same as several.
         yes: Starts the commands of an ``mcp.json`` without consent, as ``CALLSHEET_YES`` does. A command with consent
             from the command line needs neither.
         pins: File of accepted tool definitions; ``CALLSHEET_PINS`` by default, otherwise one file per ``mcp.json``
@@ -160,7 +161,8 @@ def servers_in(source: str) -> Mapping[str, ServerConfig]:
     """Returns the MCP servers and APIs that loading this source would reach; empty for other kinds of sources."""
     specification = _specification(source)
     if specification is not None:
-        return {source: specification}
+        cards = read_cards(source)
+        return {source: specification, **(cards.servers if cards else {})}
     servers = dict[str, ServerConfig]()
     for configuration in _configurations(source):
         for name, server in configuration.servers.items():
@@ -173,7 +175,8 @@ def starts_in(source: str) -> tuple[Start, ...]:
     """Returns what needs consent before this source is loaded: processes, addresses, folders of documents, toolkits."""
     specification = _specification(source)
     if specification is not None:
-        return starts_of({"": specification})
+        cards = read_cards(source)
+        return (*starts_of({"": specification}), *(cards.starts.values() if cards else ()))
     starts = list[Start]()
     for configuration in _configurations(source):
         starts += starts_of(configuration.servers)
@@ -277,7 +280,7 @@ def _read(name: str, opening: _Opening) -> SourceCatalog:
         return _read_api(name, opening)
     path = _path(name)
     if path.suffix == ".py" and path.is_file():
-        named = _reference_to(path)
+        named = reference_to(path)
         raise CatalogError(f"{name} is a Python file: write {named}, which is the object that holds its tools")
     for kind in CATALOG_KINDS:
         if kind.fits(path):
@@ -289,25 +292,21 @@ def _read(name: str, opening: _Opening) -> SourceCatalog:
     raise CatalogError(f"no catalog at {name}: it is not a file, a folder or module:object{near}")
 
 
-def _reference_to(file: Path) -> str:
-    """Returns ``module:object`` for a Python file, with the first object of it that is a list or a dictionary."""
-    names = ["tools"]
-    with suppress(SyntaxError, ValueError, OSError):
-        for node in ast.parse(file.read_bytes()).body:
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.List | ast.Dict | ast.ListComp):
-                names = [target.id for target in node.targets if isinstance(target, ast.Name)] or names
-                break
-    module = ".".join(part for part in file.with_suffix("").parts if part not in (".", "..", "/"))
-    return f"{file.stem if file.is_absolute() else module}:{names[0]}"
-
-
 def _read_api(source: str | Path, opening: _Opening) -> SourceCatalog:
     """Reads the specification at a path or an address."""
     name = str(source)
     servers = {"": ServerConfig(openapi=name if is_address(name) else str(Path(name).resolve()), transport="openapi")}
     consented = check_agreed(servers, name, yes=opening.yes)
     pins = PinBook.of(Path(name), opening.pins)
-    return _plugin("mcp")(servers, pins=pins, agreed=consented, **opening.asking)
+    part = _plugin("mcp")(servers, pins=pins, agreed=consented, **opening.asking)
+    cards = read_cards(name)
+    if cards is None:
+        return part
+    agreed, problems = agreed_servers(cards, name, yes=opening.yes)
+    parts = [part, SourceCatalog(problems=(*cards.problems, *problems))]
+    if agreed:
+        parts.append(_plugin("mcp")(with_trust(agreed), pins=pins, **opening.asking))
+    return join_parts(parts)
 
 
 def _path(name: str) -> Path:

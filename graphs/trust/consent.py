@@ -29,6 +29,8 @@ _COMMANDS = "start these commands"
 _FOLDERS = "read these folders"
 _SPECIFICATIONS = "read these specifications"
 _TOOLKITS = "import these toolkits"
+CONNECTS = "connect to these servers"
+"""What a start does that connects to a server of a card on another host than the card; the rest works without it."""
 _IN_FRONT = (
     '\nA pattern of the policy\'s "commands" must match the variables that are shown with their values, too: '
     '"NAME=* uvx *"'

@@ -42,6 +42,7 @@ class OpenCall(Record):
         user: As in ``StandingApproval``.
         state: ``stopped`` if its run was stopped during the call; ``unanswered`` if it failed and its effect is
             unknown.
+        task: The server's id of the task as which it works on the call; empty if it has named none.
     """
 
     id: str
@@ -54,6 +55,7 @@ class OpenCall(Record):
     owner: ProcessIdentity
     user: str | None = ""
     state: _State = "running"
+    task: str = ""
 
     @property
     def tool_id(self) -> str:
@@ -90,7 +92,8 @@ class OpenCall(Record):
                 what = f"got no answer in {self.run}"
             case _:
                 what = f"was running when {self.run} stopped"
-        return f"{what} (sent {self.since}); whether it took effect is unknown"
+        asked = ". The server is asked about its task before a call like this is sent" if self.task else ""
+        return f"{what} (sent {self.since}); whether it took effect is unknown{asked}"
 
 
 class _File(Record):
@@ -177,8 +180,17 @@ class CallLedger:
         self._change(lambda entries: [one for one in entries if one.id != entry_id])
 
     def leave_open(self, entry_id: str, state: Literal["stopped", "unanswered"]) -> None:
-        """Records that the outcome of a call is unknown."""
-        self._change(lambda entries: [_with(one, state) if one.id == entry_id else one for one in entries])
+        """Records that the outcome of a call is unknown, unless a person has settled it meanwhile."""
+
+        def changed(entries: Sequence[OpenCall]) -> list[OpenCall]:
+            return [_with(one, state) if one.id == entry_id and not one.is_settled else one for one in entries]
+
+        self._change(changed)
+
+    def note_task(self, entry_id: str, task: str) -> None:
+        """Records the task as which the server works on a call, so that a later run can ask about it."""
+        noted = {"task": task}
+        self._change(lambda entries: [one.model_copy(update=noted) if one.id == entry_id else one for one in entries])
 
     def verdict(self, entry_id: str, call: str) -> Verdict | None:
         """Returns the decision of a person about an entry, or about the call itself.

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict, Field, model_validator
 
 from callsheet.graphs.capabilities.taxonomy import SHIPPED, shipped_taxonomy
-from callsheet.graphs.catalog.model import SKILLS, Agent, Catalog, Name, Record, Skill, Tool
+from callsheet.graphs.catalog.model import Agent, Catalog, Name, Record, Skill, Tool
 from callsheet.graphs.errors import CatalogError, Finding, SettingsError, Severity
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.messages import counted
@@ -196,7 +196,7 @@ def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
     # An agent that has no tools, as a graph that takes messages, is allowed as any tool of it would be.
     without_tools = [agent.id for agent in catalog.agents if not agent.tools]
     forbidden = {agent for agent in without_tools if not allowed(Tool(agent=agent, name="*"))}
-    skills = [skill for skill in catalog.skills if allowed(Tool(agent=SKILLS, name=skill.name))]
+    skills = [skill for skill in catalog.skills if allowed(as_tool(skill))]
     if len(granted) == len(catalog.tools) and not forbidden and len(skills) == len(catalog.skills):
         return View(catalog, frozenset(granted), frozenset())
     from callsheet.graphs.knowledge_graph import knowledge_graph, requiring, restrict_graph
@@ -207,6 +207,11 @@ def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
     visible_skills = tuple(_visible_skills(skills, visible))
     part = restrict_graph(Catalog(agents=agents, skills=visible_skills), catalog)
     return View(part, visible, frozenset(blocked))
+
+
+def as_tool(skill: Skill) -> Tool:
+    """Returns a skill as the tool of its owner to which the rules of a policy apply."""
+    return Tool(agent=skill.owner, name=skill.local_name)
 
 
 def _visible_agents(catalog: Catalog, visible: frozenset[str], forbidden: Collection[str]) -> Iterator[Agent]:
@@ -318,7 +323,7 @@ class Policy(Grants):
         """Reports rules that match no tool or skill of these catalogs; a misspelt ``deny`` would forbid nothing."""
         skills = [skill for catalog in catalogs for skill in catalog.skills]
         tools = [tool for catalog in catalogs for tool in catalog.tools.values()]
-        tools += [Tool(agent=SKILLS, name=skill.name) for skill in skills]
+        tools += map(as_tool, skills)
         everyone = self._rules(User())
         sections: dict[str, Grants] = {"": self}
         sections |= {f"group {name!r}, ": group for name, group in self.groups.items()}

@@ -67,6 +67,7 @@ async def _answered(state: AskInput, supervisor: Supervisor) -> AskOutput:
     """Runs the supervisor in a thread of its own, which is not kept; pending questions are refused."""
     request = HumanMessage(input_text(state, "question"))
     given = context(AskSettings) or AskSettings()
+    # Models are told to ask nothing, and without a model, a call that needs a yes is answered with how to give it.
     settings = Settings(**{**given.model_dump(exclude_unset=True), "attended": False})
     app = supervisor.copy({"checkpointer": InMemorySaver(), "store": store()})
     ours = get_config().get("configurable", {})

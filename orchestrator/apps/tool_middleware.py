@@ -46,6 +46,7 @@ from callsheet.agents.models.chat_models import broken_call, chat_model
 from callsheet.agents.registry import binding
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM
 from callsheet.agents.registry.checked_call import Approval
+from callsheet.agents.registry.skills import read_skill_blocking
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.work.equipment import (
     READ_DEFINITION,
@@ -60,6 +61,7 @@ from callsheet.agents.work.equipment import (
 from callsheet.agents.work.media import with_media
 from callsheet.agents.work.tool_requests import DEFINITION, answer_request
 from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
+from callsheet.graphs.catalog.names import skill_named
 from callsheet.graphs.text.arguments import check_type
 from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.process.process_state import CatalogSync
@@ -314,7 +316,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             case binding.READ_RESULT:
                 return answer_reading(call, (), long_calls(calls_of(state["messages"], held)))
             case binding.READ_SKILL:
-                return self._skill_text(call, state)
+                return await asyncio.to_thread(self._skill_text, call, state)
             case binding.RUN_PROGRAM if self._code_mode:
                 return await self._program(request, held, send)
         tool = request.tool or held.get(call["name"])
@@ -326,11 +328,18 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return await make_call(await examine_call(request.override(tool=tool), tool, supervision, send))
 
     def _skill_text(self, call: ToolCall, state: Any) -> ToolMessage:
-        """Returns the text of a skill that fits."""
-        texts: dict[str, str] = {}
-        for skill in self._skills(state):
-            texts |= skill_texts(self._retriever.catalog, [skill.id], most=self._skill_tokens)
-        return answer_skill(call, texts)
+        """Returns the text of a skill that fits; blocks while its server sends it."""
+        fitting = {skill.label: skill.id for skill in self._skills(state)}
+        name = str(call["args"].get("name"))
+        named = skill_named(self._retriever.within(caller()).catalog, fitting.get(name, name))
+        wanted = [fitting.get(name, name)] if named and named[0].id in fitting.values() else []
+        return answer_skill(call, self._skill_texts(wanted, state), list(fitting))
+
+    def _skill_texts(self, ids: Sequence[str], state: Mapping[str, str]) -> dict[str, str]:
+        user = caller()
+        catalog = self._retriever.within(user).catalog
+        read = partial(read_skill_blocking, self._registry, run_id=state.get("callsheet_run", ""), user=user)
+        return skill_texts(catalog, ids, read, most=self._skill_tokens)
 
     async def _program(self, request: ToolCallRequest, held: Mapping[str, BoundTool], send: Send) -> Answer:
         """Runs a program."""
@@ -371,10 +380,11 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return self._bound(ids, state, [*state.get("callsheet_own", []), *taken])
 
         def skills(ids: Sequence[str]) -> Mapping[str, str]:
-            return skill_texts(seen.catalog, ids, most=self._skill_tokens)
+            return self._skill_texts(ids, state)
 
         told = partial(open_calls_told, call_ledger(self._registry.loaded))
         answers: dict[str, Any] = {"bind": bind, "skills": skills, "told": told, "most": min(_AT_ONCE, room)}
+        answers |= {"supervision": self._supervision(state), "run_id": state.get("callsheet_run", "")}
         requests = tool_requests(seen, self._registry, caller(), roster_tokens=self._roster_tokens, **answers)
         said = await answer_request(call, held, requests)
         added = said.artifact["added"] if said.artifact else []

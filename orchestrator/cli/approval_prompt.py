@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from callsheet.graphs.errors import TrustError
 from callsheet.graphs.sources.loading import starts_in
 from callsheet.graphs.storage import yes_from_environment
 from callsheet.graphs.text.hidden import escaped_line
-from callsheet.graphs.trust.consent import Agreements, belief_digest, believable, doing
+from callsheet.graphs.trust.consent import CONNECTS, Agreements, belief_digest, believable, doing
 
 if TYPE_CHECKING:
     from callsheet.graphs import Loaded
@@ -28,7 +29,7 @@ _SEVERAL = {"a": "all", **_ALWAYS, "e": "each", "n": "none", **_LATER}
 _ONE = {"y": "yes", **_ALWAYS, "n": "no", "e": "edit", "r": "respond", **_LATER}
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", **_LATER}
 _WORDS = {"approve": {"all", "yes"}, "reject": {"none", "no"}, "edit": {"edit"}, "respond": {"respond"}}
-_TYPES = ("tool_approval", "unknown_outcome", "needs_input", "question")
+_TYPES = ("tool_approval", "unknown_outcome", "needs_input", "new_tool", "question")
 _ALIKE = ("tool", "why", "problem", "decisions", "always")
 """What calls have in common that are one question."""
 
@@ -125,12 +126,23 @@ def _answers(group: Sequence[Any]) -> dict[str, Any]:
             answer = _verdict(asked)
         case "needs_input":
             answer = _values(asked)
+        case "new_tool":
+            answer = _acceptance(asked)
         case "question":
             answer = _reply(asked)
         case _:
             click.echo(f"\nA tool asks:\n{shown_value(first.value)}", err=True)
-            answer = _text("Your answer (empty to be asked later)") or None
+            answer = _own_answer(_text("Your answer, as text or as a JSON object (empty to be asked later)"))
     return {} if answer is None else {first.id: answer}
+
+
+def _own_answer(text: str) -> Any:
+    """Returns the answer to a question in a form of its own: an object if it is JSON; None for an empty text."""
+    with suppress(json.JSONDecodeError):
+        value = json.loads(text)
+        if isinstance(value, dict):
+            return value
+    return text or None
 
 
 def _decisions(group: Sequence[Any]) -> dict[str, Any]:
@@ -182,16 +194,29 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
     return None
 
 
+def _acceptance(asked: Mapping[str, object]) -> dict[str, object] | None:
+    """Returns whether a tool that a server has added in the run is accepted; None for later."""
+    _show(asked, "wants to use")
+    match _choice(_ONE, asked):
+        case "y":
+            return decision_on("approve", asked)
+        case "n":
+            return decision_on("reject", asked, message=_text("Why (may stay empty)"))
+    return None
+
+
 def _values(asked: Mapping[str, Any]) -> Any:
     click.echo(err=True)
     _tell(asked, "description", "problem")
     values: dict[str, Any] = {}
+    needed = asked["schema"].get("required", ())
     for name in asked["args"]:
         said, value = _asked_value(name, asked["schema"])
-        if not said:
+        if said:
+            values[name] = value
+        elif name in needed:
             return decision_on("reject", asked)
-        values[name] = value
-    return decision_on("edit", asked, args=values)
+    return decision_on("edit", asked, args=values) if values else decision_on("reject", asked)
 
 
 def _reply(asked: Mapping[str, Any]) -> Any:
@@ -275,7 +300,8 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
 
     spec = schema["properties"].get(name, {})
     hidden = isinstance(spec, Mapping) and is_secret(name, spec)
-    while said := _text(f"{shown_text(name)} (empty leaves the step as it is)", hidden=hidden):
+    empty = "leaves the step as it is" if name in schema.get("required", ()) else "leaves it out"
+    while said := _text(f"{shown_text(name)} (empty {empty})", hidden=hidden):
         try:
             return said, typed_value(schema, name, said)
         except AnswerError as error:
@@ -283,25 +309,33 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
     return "", None
 
 
-def ask_consent(sources: Sequence[str], *, yes: bool) -> None:
+def ask_consent(sources: Sequence[str], *, yes: bool) -> bool:
     """Asks at the terminal for consent to what these catalogs would start or read, and stores it.
 
-    Raises a ``TrustError`` if the person does not consent. If nobody can be asked, loading fails later and says what to
-    do.
+    If nobody can be asked, loading fails later and says what to do.
+
+    Returns:
+        Whether there is consent to something new.
+
+    Raises:
+        TrustError: The person does not consent to something without which the catalog cannot be read.
     """
     if yes or yes_from_environment() or not has_terminal():
-        return
+        return False
     agreements = Agreements()
     known = agreements.known()
     # Two entries that start the same command are two servers, and both are shown.
     starts = {str(start): start for source in sources for start in starts_in(source)}
     new = [start for start in starts.values() if start.digest not in known]
     if not new:
-        return
+        return False
     click.echo(f"The catalog wants to {doing(new)}:\n" + "\n".join(f"  {start}" for start in new), err=True)
     if not click.confirm("Allow this now and in future?", err=True):
+        if all(start.does == CONNECTS for start in new):
+            return False  # the other servers are used
         raise TrustError("there is no consent, so nothing was started or read")
     agreements.add(new)
+    return True
 
 
 def ask_trust(loaded: Loaded, *, yes: bool) -> bool:

@@ -46,7 +46,12 @@ if TYPE_CHECKING:
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "note", "data", "error")
 _EXIT = {"done": 0, "partly": 3}
-_WAITS = {"tool_approval": "needs_approval", "unknown_outcome": "outcome_unknown", "needs_input": "needs_input"}
+_WAITS = {
+    "tool_approval": "needs_approval",
+    "new_tool": "needs_approval",
+    "unknown_outcome": "outcome_unknown",
+    "needs_input": "needs_input",
+}
 
 
 @click.command(short_help="Answer a request: plan steps, find tools, carry out the steps.")

@@ -10,6 +10,7 @@ import click
 from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.storage import cure_of, is_full
 from callsheet.graphs.text.hidden import shown
+from callsheet.orchestrator.cli.add import add
 from callsheet.orchestrator.cli.ask import ask
 from callsheet.orchestrator.cli.call import call
 from callsheet.orchestrator.cli.catalog_commands import COMMANDS as OF_CATALOGS
@@ -36,7 +37,7 @@ def callsheet() -> None:
     """
 
 
-for command in (ask, call, documents, evaluate_command, explore, mcp, sign_in, sign_out, *OF_CATALOGS, *REVIEWS):
+for command in (add, ask, call, documents, evaluate_command, explore, mcp, sign_in, sign_out, *OF_CATALOGS, *REVIEWS):
     callsheet.add_command(command)
 
 

@@ -239,7 +239,8 @@ def _report_trust(options: CatalogOptions, loaded: Loaded, done: int = 0) -> int
     lines = lines or ["no tool is allowed for good"]
     open_calls = CallLedger(loaded.label).unsettled(everybody=True)
     lines += [escaped_line(f"open call {one.id}: {one.tool_id} {one.told}") for one in open_calls]
-    told = [{name: getattr(one, name) for name in _OPEN_CALL} for one in open_calls]
+    # The id of a task is not told: some servers let whoever knows it read the result.
+    told = [{**{name: getattr(one, name) for name in _OPEN_CALL}, "is_task": bool(one.task)} for one in open_calls]
     content = {"allowed": allowed, "servers": servers, "open_calls": told}
     report(content, "\n".join(lines), as_json=options.as_json)
     return done

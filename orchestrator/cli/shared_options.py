@@ -18,6 +18,7 @@ import click
 from click.core import ParameterSource
 
 from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
+from callsheet.graphs.catalog.formats.server_config import is_address
 from callsheet.graphs.errors import CallsheetError, SettingsError, near_names
 from callsheet.graphs.text.hidden import shown
 from callsheet.orchestrator.run.process.environment import Environment
@@ -63,6 +64,9 @@ class CatalogOptions:
             asking.setdefault("retry", True)
         ask_consent(named, yes=self.yes)
         with progress_bar("Reading the catalog"):
+            loaded = read(**asking)
+        if any(map(is_address, named)) and ask_consent(named, yes=self.yes):
+            # Cards at an address name servers on other hosts; it is known only now.
             loaded = read(**asking)
         if ask_trust(loaded, yes=self.yes):
             loaded = read(known=True)
@@ -290,7 +294,7 @@ catalog_option = click.option(
     cls=_NamesOption,
     names=_catalog_names,
     help="Repeatable.  [default: CALLSHEET_CATALOG]  A catalog is a module:object, the address of an API's "
-    "specification, or a path of one of these",
+    "specification or of a domain with Server Cards, or a path of one of these",
 )
 taxonomy_option = click.option(
     "--taxonomy",

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from callsheet.graphs import Capability, Catalog, Taxonomy, Tool, split_name
+from callsheet.graphs import Capability, Catalog, Taxonomy, Tool, shipped_taxonomy, split_name
 from callsheet.graphs.text.words import tokens
 from callsheet.retrievers.index.embedding import Embedder, MiniLM, encode, encode_spans
 from callsheet.retrievers.index.indexes import ChromaIndex
@@ -34,6 +34,25 @@ BEST = 3
 SUREST = np.float32(0.99)
 POSSIBLE = 0.1
 """Minimum confidence at which a tool possibly has a capability."""
+
+
+@dataclass(frozen=True, slots=True)
+class GeneralClass:
+    """The tools of a general capability.
+
+    Attributes:
+        capability: Id of the capability.
+        column: Its column among the leaves of the taxonomy.
+        weight: Its weight for a request that does not ask for it.
+        rows: The rows of the tools, ``(k,)``.
+        log_odds: Log odds that each of them serves any subject, ``(k,)``.
+    """
+
+    capability: str
+    column: int
+    weight: float
+    rows: NDArray[np.intp]
+    log_odds: Confidences
 
 
 class CapabilityIndex:
@@ -63,7 +82,7 @@ class CapabilityIndex:
         part = copy(self)
         part._nodes = [self._nodes[row] for row in rows]
         part._whole = (self, rows)
-        for cached in ("of_tools", "rows", "_general"):
+        for cached in ("of_tools", "rows", "general_classes", "general_index"):
             part.__dict__.pop(cached, None)
         return part
 
@@ -77,7 +96,7 @@ class CapabilityIndex:
         """Returns how confidently each node has each of the narrowest capabilities, as ``(n, c)``.
 
         There is one row per node and one column per capability. A tool with declared capabilities has 1 for these and 0
-        for all others.
+        for all others, if the taxonomy knows one of them.
         """
         if self._whole is not None:
             whole, rows = self._whole
@@ -91,10 +110,11 @@ class CapabilityIndex:
                 fits[row] += SIGNS * self._signs.of_tool(tool)
         confidences = confidence(fits)
         for row, tool in enumerate(tools):
-            if tool is None or tool.capabilities:
+            declared = [name for name in tool.capabilities if name in self._columns] if tool else []
+            if tool is None or declared:
                 confidences[row] = 0
-                for name in tool.capabilities if tool else ():
-                    confidences[row, self._columns.get(name, [])] = 1
+            for name in declared:
+                confidences[row, self._columns[name]] = 1
         return confidences
 
     def asked(self, query: str, spans: Sequence[Span] = ()) -> Confidences:
@@ -117,44 +137,67 @@ class CapabilityIndex:
             return np.zeros(len(self._nodes), np.float32)
         return np.asarray((self.of_tools[:, columns] * asked[columns]).max(axis=1), np.float32)
 
-    def general(self, asked: Confidences, scores: Confidences) -> Confidences:
-        """Returns the probability of each general tool for a request that no other tool fits, as ``(n,)``.
+    def general(self, query: str, spans: Sequence[Span], scores: Confidences) -> Confidences:
+        """Returns the probability of each general tool for a query that no other tool fits, as ``(n,)``.
 
-        A general tool serves any subject, such as a search of the web. Probabilities below .001 are 0.
+        A general tool serves any subject, such as a search of the web. Probabilities below .001 are 0. The general
+        capabilities are those that the taxonomy marks, or those of the shipped detailed one if it marks none.
 
         ::
 
             g(t)     = sum over general c of w(c) * r(t | c) / max(1, sum of w)
-            w(c)     = general(c) + q(c), for each c that a tool has, with a(t, c) >= .5
-            r(t | c) = softmax over these tools of s(t) / .05 + log(a(t, c) / (1 - a(t, c)))
+            w(c)     = general(c) + q(c), for each c that a tool has, with b(t, c) >= .5
+            b(t, c)  = a(t, c) * (1 - max over c' of another branch of the taxonomy of a(t, c'))
+            r(t | c) = softmax over these tools of s(t) / .05 + log(b(t, c) / (1 - b(t, c)))
+
+        So a tool that deletes from a database does not serve any subject, though it works with databases.
 
         Args:
-            asked: q, a row of ``asked``.
+            query: The query, for q.
+            spans: The spans of its clauses.
             scores: s, ``(n,)``; nodes with -1 are left out.
         """
         found = np.zeros(len(self._nodes), np.float32)
         sum_of_weights = 0.0
-        for column, weight, rows, logs in self._general:
-            powers = np.where(scores[rows] > -1, scores[rows] / GENERAL_TEMPERATURE + logs, -np.inf)
-            if len(rows) and (best := powers.max()) > -np.inf:
-                shares = np.exp(powers - best)
-                weight += float(asked[column])  # noqa: PLW2901 with the request's part
+        index = self.general_index
+        asked = index.asked(query, spans)[0]
+        for general in index.general_classes:
+            powers = scores[general.rows] / GENERAL_TEMPERATURE + general.log_odds
+            powers = powers[scores[general.rows] > -1]
+            rows = general.rows[scores[general.rows] > -1]
+            if len(rows):
+                shares = np.exp(powers - powers.max())
+                weight = general.weight + float(asked[general.column])
                 found[rows] += np.float32(weight) * shares / shares.sum()
                 sum_of_weights += weight
         found /= np.float32(max(1.0, sum_of_weights))
         return np.where(found < _LEAST_GENERAL, np.float32(0), found)
 
     @cached_property
-    def _general(self) -> list[tuple[int, float, NDArray[np.intp], Confidences]]:
-        """Each general capability: its column, its own weight, the rows of its tools, and their log odds."""
-        found = []
+    def general_index(self) -> CapabilityIndex:
+        """Returns the index of the taxonomy that marks general capabilities: this one, or that of the detailed one."""
+        if any(capability.general is not None for capability in self.taxonomy.capabilities):
+            return self
+        if self._whole is not None:
+            whole, rows = self._whole
+            return whole.general_index.part(rows)
+        detailed = shipped_taxonomy("detailed")
+        return CapabilityIndex(self._catalog, self._vectors, self._nodes, detailed, embeddings=self._embeddings)
+
+    @cached_property
+    def general_classes(self) -> tuple[GeneralClass, ...]:
+        """Returns the capabilities that this taxonomy marks as general, each with its tools."""
+        branches = np.array([self.taxonomy.at(0, leaf) for leaf in self.leaves])
+        found: list[GeneralClass] = []
         for column, leaf in enumerate(self.leaves):
             weight = self.taxonomy.by_id[leaf].general
             if weight is not None:
-                rows = np.flatnonzero(self.of_tools[:, column] >= LIKELY)
-                sure = np.minimum(self.of_tools[rows, column], SUREST)
-                found.append((column, weight, rows, np.log(sure / (1 - sure))))
-        return found
+                others = self.of_tools[:, branches != branches[column]].max(axis=1, initial=0)
+                confidences = self.of_tools[:, column] * (1 - others)
+                rows = np.flatnonzero(confidences >= LIKELY)
+                sure = np.minimum(confidences[rows], SUREST)
+                found.append(GeneralClass(leaf, column, weight, rows, np.log(sure / (1 - sure))))
+        return tuple(found)
 
     def likely(self, asked: Confidences, use: Mapping[int, float]) -> Confidences:
         """Returns the likelihood of each capability, as ``(c,)``: from the request, and from the tools that fit it.

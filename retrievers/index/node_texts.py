@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from callsheet.graphs import Agent, Catalog, Parameter, Skill, Tool, shown, split_name
-from callsheet.graphs.catalog.model import SKILLS
+from callsheet.graphs.catalog.model import SKILL, SKILLS
 
 Kind = Literal["agent", "tool", "skill"]
 Span = tuple[int, int]
@@ -205,6 +205,14 @@ def _joined(parts: Iterable[str]) -> str:
     return " ".join(shown(part) for part in parts if part)[:_MAX_WORDS]
 
 
+def _own_name(node: Node) -> str:
+    """Returns the id of a node without its owner."""
+    if node.kind == "skill":
+        _, _, served = node.id.partition(f"/{SKILL}")
+        return served or node.id.removeprefix(f"{SKILLS}/")
+    return node.id.removeprefix(f"{node.owner}/")
+
+
 def identifiers(nodes: Sequence[Node]) -> Mapping[str, list[int]]:
     """Maps case-folded ids and names to rows; names that are ordinary words are left out.
 
@@ -212,7 +220,7 @@ def identifiers(nodes: Sequence[Node]) -> Mapping[str, list[int]]:
     """
     rows: defaultdict[str, list[int]] = defaultdict(list)
     for row, node in enumerate(nodes):
-        name = node.id.removeprefix(f"{SKILLS if node.kind == 'skill' else node.owner}/")
+        name = _own_name(node)
         names = (name if COMPOSED.search(name) else "", node.id if node.kind != "agent" else "")
         for text in {text.casefold() for text in names if IDENTIFIER.fullmatch(text)}:
             rows[text].append(row)

@@ -319,8 +319,7 @@ class Ranker:
         weight = scoring.general_weight(best, even=settings.general) if settings.general and self._capabilities else 0.0
         if self._capabilities is None or weight < scoring.LEAST_WEIGHT or not len(self._tool_rows):
             return 0.0, np.zeros(len(self.nodes), np.float32)
-        asked = self._capabilities.asked(query, spans_of(units))[0]
-        return weight, self._capabilities.general(asked, whole)
+        return weight, self._capabilities.general(query, spans_of(units), whole)
 
     def _adjusted(
         self,

@@ -33,6 +33,8 @@ FOREIGN = {"pip", "export", "echo", "ollama", "$EDITOR", "docker", "curl", "chro
 """What is somebody else's; that it is right is not for us to test."""
 KEPT_OPEN = {"explore"}
 """What runs until it is stopped; it has tests of its own."""
+ASKS_A_REGISTRY = {"add"}
+"""What asks a registry on the internet; its tests have one of their own."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def test_there_are_commands_to_look_at() -> None:
 def test_our_commands_are_run_or_understood(found: Words, at_home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = found.words[1:]
     context = parsed(callsheet, words)
-    if context.info_name in KEPT_OPEN or LOCAL.search(" ".join(words)):
+    if context.info_name in KEPT_OPEN | ASKS_A_REGISTRY or LOCAL.search(" ".join(words)):
         return
     with pytest.raises(SystemExit) as ended:
         main(words)
@@ -160,6 +162,31 @@ def test_the_first_program_of_the_readme_runs_after_the_command_before_it(
     exec(program[1], {})
     chat_model.cache_clear()
     assert "wants to call own/work" in capsys.readouterr().out
+
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+OF_PAPERS = re.findall(r"`(callsheet [^`]+)`", README[README.index("| paper (") : README.index("## Use it")])
+
+
+def test_the_readme_has_commands_for_each_paper() -> None:
+    assert len(OF_PAPERS) == 6
+
+
+@pytest.mark.parametrize("command", OF_PAPERS)
+def test_the_commands_of_the_papers_run_as_printed(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the checkout, in a fresh home, without a terminal, with the catalog that stands above them."""
+    (catalog,) = re.findall(r"^\$ export PATH=.* CALLSHEET_CATALOG=(\S+)$", README, re.MULTILINE)
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("CALLSHEET_HOME", str(tmp_path))
+    monkeypatch.setenv("CALLSHEET_CATALOG", catalog)
+    monkeypatch.delenv("CALLSHEET_YES", raising=False)
+    with pytest.raises(SystemExit) as ended:
+        main(shlex.split(command)[1:])
+    told = capsys.readouterr()
+    assert ended.value.code in (0, None), told.err
+    assert len(told.out) > 20
 
 
 @pytest.mark.parametrize("found", [one for one in COMMANDS if one.words[0] in ("make", "langgraph", "python")], ids=str)

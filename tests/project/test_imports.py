@@ -8,6 +8,12 @@ import sys
 import pytest
 
 HEAVY = ("chromadb", "langchain", "langchain_core", "langgraph", "mcp", "networkx", "numpy", "onnxruntime", "rdflib")
+OF_WORK = (
+    "a2a", "babel", "bs4", "chromadb", "cryptography", "jsonschema", "langchain_community", "langgraph_api", "mcp",
+    "networkx", "onnxruntime", "pint", "pydantic_monty", "rdflib", "sqlalchemy", "starlette", "tokenizers",
+    "uvicorn", "yaml",
+)  # fmt: skip
+"""What only an index, a graph, a server or a call needs: none of it is imported with the name of the supervisor."""
 
 
 @pytest.mark.parametrize(
@@ -16,6 +22,7 @@ HEAVY = ("chromadb", "langchain", "langchain_core", "langgraph", "mcp", "network
         ("import callsheet", (*HEAVY, "pydantic")),
         ("from callsheet.orchestrator.cli.main import callsheet; callsheet(['--help'], standalone_mode=False)", HEAVY),
         ("import callsheet; callsheet.Catalog", HEAVY[:5]),
+        ("import callsheet; callsheet.create_supervisor", OF_WORK),
     ],
 )
 def test_what_costs_seconds_to_import_waits_until_it_is_needed(program: str, heavy: tuple[str, ...]) -> None:

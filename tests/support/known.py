@@ -61,6 +61,7 @@ class Known(CapabilityIndex):
         )
         rows = [self.vector(tools.get(node, {})) for node in nodes]
         self.__dict__["of_tools"] = np.array(rows, np.float32).reshape(len(nodes), len(self.leaves))
+        self.__dict__["general_index"] = self  # its taxonomy has all capabilities that a test knows
         self.requests = requests
 
     def asked(self, query: str, spans: Sequence[Span] = ()) -> NDArray[np.float32]:

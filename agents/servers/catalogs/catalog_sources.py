@@ -18,7 +18,8 @@ from langchain_core.tools import BaseTool, BaseToolkit
 from pydantic import ValidationError
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.servers.catalogs.listings import UNHEARD, LastListings, Listing, own_limits
+from callsheet.agents.servers.catalogs.last_listings import LastListings
+from callsheet.agents.servers.catalogs.listings import UNHEARD, Listing, own_limits
 from callsheet.agents.servers.catalogs.python_objects import call_foreign, doc_of, entry_of, read_objects, usable_tools
 from callsheet.agents.servers.catalogs.server_catalog import listed_by, read_listings
 from callsheet.agents.servers.in_process import InProcess, in_thread

@@ -8,18 +8,12 @@ the tools of a catalog.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import starmap
-from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel
 
 from callsheet.agents.calls.call_context import Limits
 from callsheet.agents.calls.tool_result import Fault, Keep, Kind, Outcome, cap_texts, failed_outcome, text_of
@@ -27,11 +21,13 @@ from callsheet.graphs.catalog.formats.manifests import Entries, Problem, agent_f
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent
 from callsheet.graphs.errors import CatalogError
-from callsheet.graphs.storage import StoredFile, cache_file, file_named
 from callsheet.graphs.text.hidden import escaped_line, shown, visible
+from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.unicode import clean
 from callsheet.graphs.trust.pins import hides_text
 
+SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
+"""The extension of MCP by which a server lists skills (SEP-2640)."""
 RESOURCE = "resource:"
 TEMPLATE = "template:"
 PROMPT = "prompt:"
@@ -62,15 +58,19 @@ class Listing:
     Attributes:
         tools: Entries of ``tools/list`` as sent by the server.
         resources: Resources, templates and prompts in the form of tools.
+        skills: Entries of ``skills/list`` as sent by the server.
         missing: The reason why some of these are missing; empty if the listing is complete.
         error: The reason why the server could not be listed, with the last lines of its standard error; else empty.
         when: Time of a stored answer or failure in UTC, ISO 8601 to the second; empty for a new one.
         seconds: How long it took.
         later: Whether the session had listed its tools before, because a later listing may depend on what was called.
+        fresh: Seconds for which the server says that its lists hold (``ttlMs``); None if it says nothing.
+        public: Whether the server says that its lists are the same for everybody (``cacheScope``).
     """
 
     tools: tuple[Any, ...] = ()
     resources: tuple[Any, ...] = ()
+    skills: tuple[object, ...] = ()
     missing: str = ""
     name: str = ""
     description: str = ""
@@ -80,135 +80,14 @@ class Listing:
     when: str = field(default="", compare=False)
     seconds: float = field(default=0.0, compare=False)
     later: bool = field(default=False, compare=False)
+    fresh: float | None = field(default=None, compare=False)
+    public: bool = field(default=False, compare=False)
 
 
 PATIENCE = 8.0
 """Seconds for which a command waits for a server of which an earlier answer or failure is stored."""
 UNHEARD = Listing(error="it has not answered yet", kind="unheard", when="never")
 """The listing of a server that has never been asked."""
-_PAUSES = 10.0
-_LEAST_PAUSE = 60.0
-_LONGEST_PAUSE = 86_400.0
-_MINUTES = 90.0
-_STORED = ("tools", "resources", "missing", "name", "description", "instructions")
-
-
-class _Failure(BaseModel):
-    reached: str
-    number: int
-    since: float
-    until: float
-    error: str
-    kind: Kind
-
-
-class LastListings:
-    """Stores the last answer of every server, in a file for each, in the shared store or in the user's cache.
-
-    Later failures are stored in ``failures``. After a failure, the server is not asked again for ten times the duration
-    of the attempt, and for at least a minute if it did not answer; each further failure doubles this pause, up to a
-    day.
-    """
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
-
-    def keep(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Stores an answer atomically and deletes earlier failures; errors of the storage are ignored."""
-        content = {name: getattr(listing, name) for name in _STORED}
-        with suppress(OSError):
-            text = json.dumps({"agent": agent_id, "reached": _entry_digest(server), **content})
-            self._file(agent_id, server).replace(text.encode())
-            self.recovered(agent_id, server)
-
-    def keep_later(self, agent_id: str, server: ServerConfig, listing: Listing) -> None:
-        """Stores what a server listed in the middle of a run, so that a person can review it."""
-        with suppress(OSError):
-            content = json.dumps({"reached": _entry_digest(server), "tools": listing.tools})
-            self._file(agent_id, server, "later").replace(content.encode())
-
-    def later(self, agent_id: str, server: ServerConfig) -> tuple[Any, ...]:
-        """Returns the tools that ``keep_later`` stored last; empty if the entry of the server has changed since."""
-        try:
-            stored = json.loads(self._file(agent_id, server, "later").text())
-            if stored["reached"] != _entry_digest(server):
-                return ()
-            return tuple(clean_entries(stored["tools"]))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return ()
-
-    def recovered(self, agent_id: str, server: ServerConfig) -> None:
-        """Deletes the stored failures of a server."""
-        with suppress(OSError):
-            if (file := self._file(agent_id, server, "failures")).version():
-                file.remove()
-
-    def fail(self, agent_id: str, server: ServerConfig, failed: Listing) -> None:
-        """Stores another failure of a server; errors of the storage are ignored."""
-        before = self._failed(agent_id, server)
-        number = before.number + 1 if before else 1
-        pause = _PAUSES * failed.seconds
-        if failed.kind == "timeout":
-            pause = max(pause, _LEAST_PAUSE)
-        elif failed.kind == "busy":
-            pause = 0.0  # it has said itself when it can be asked
-        now = time.time()
-        until = now + min(_LONGEST_PAUSE, pause * 2 ** min(number - 1, 30))
-        new = {"reached": _entry_digest(server), "number": number, "since": now, "until": until}
-        with suppress(OSError):
-            text = json.dumps({**new, "error": failed.error, "kind": failed.kind})
-            self._file(agent_id, server, "failures").replace(text.encode())
-
-    def failure(self, agent_id: str, server: ServerConfig) -> tuple[Listing, float] | None:
-        """Returns the last failure, with the seconds until the server may be asked again; None if it has answered."""
-        failure = self._failed(agent_id, server)
-        if failure is None:
-            return None
-        left = max(0.0, failure.until - time.time())
-        why = failure.error
-        if left:
-            ago = _duration(time.time() - failure.since)
-            why = f"{why}\nIt failed {ago} ago, and is asked again in {_duration(left)}; `callsheet sync` asks it now"
-        return Listing(error=why, kind=failure.kind, when="failed"), left
-
-    def _failed(self, agent_id: str, server: ServerConfig) -> _Failure | None:
-        try:
-            known = _Failure.model_validate_json(self._file(agent_id, server, "failures").text())
-        except (OSError, ValueError):
-            return None
-        return known if known.reached == _entry_digest(server) else None
-
-    def last(self, agent_id: str, server: ServerConfig, *, within: float | None = None) -> Listing | None:
-        """Returns the last answer of a server; None if none is stored or readable.
-
-        With ``within``, the answer must be at most this many seconds old, and for the same variables and headers.
-        """
-        try:
-            file = self._file(agent_id, server)
-            modified = file.modified()
-            if within is not None and not (within and 0 <= time.time() - modified <= within):
-                return None
-            stored = json.loads(file.text())
-            if within is not None and stored["reached"] != _entry_digest(server):
-                return None
-            lists: Any = {name: tuple(clean_entries(stored[name])) for name in ("tools", "resources")}
-            texts: Any = clean({name: stored[name] for name in _STORED[2:]})
-            when = datetime.fromtimestamp(modified, UTC).isoformat(timespec="seconds")
-            return Listing(**lists, **texts, when=when)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
-
-    def _file(self, agent_id: str, server: ServerConfig, folder: str = "listings") -> StoredFile:
-        """Returns the file of a server entry: each has its own, so that a new command inherits no answer."""
-        reached = [agent_id, server.transport, server.command, *server.args, server.cwd, server.url, server.openapi]
-        name = f"{hashlib.sha256(json.dumps(reached).encode()).hexdigest()[:32]}.json"
-        own = self._folder and self._folder / folder.removeprefix("listings")
-        return cache_file(f"{folder}/{name}") if own is None else file_named(own / name)
-
-
-def _entry_digest(server: ServerConfig) -> str:
-    entry = server.model_dump(mode="json", include={"transport", "command", "args", "env", "cwd", "url", "headers"})
-    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode()).hexdigest()
 
 
 def own_limits(server: ServerConfig, limits: Limits) -> Limits:
@@ -229,6 +108,51 @@ def clean_entries(entries: Sequence[object]) -> list[Any]:
             return entry
 
     return [one(entry) for entry in entries]
+
+
+class CacheHints:
+    """What a server says of how long its lists hold, and for whom: the least of all pages that it has sent."""
+
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+        self._scopes: set[object] = set()
+
+    @property
+    def public(self) -> bool:
+        """Returns whether every page may be used for everybody; a page that says nothing may not."""
+        return self._scopes == {"public"}
+
+    def heard_by(self, ask: Ask) -> Ask:
+        """Returns a function that sends requests as ``ask`` does, and takes the hints of their answers."""
+
+        async def heard(method: str, params: Mapping[str, object], seconds: float) -> JsonObject:
+            page = await ask(method, params, seconds)
+            self._scopes.add(page.get("cacheScope"))
+            milliseconds = page.get("ttlMs")
+            if isinstance(milliseconds, int | float) and not isinstance(milliseconds, bool):
+                held = max(0.0, milliseconds / 1000)
+                self.seconds = held if self.seconds is None else min(self.seconds, held)
+            return page
+
+        return heard
+
+
+async def listed_skills(ask: Ask, capabilities: object, limits: Limits) -> tuple[list[object], str]:
+    """Lists the skills of a server unchanged, with the reason why some are missing; their files are not read.
+
+    A server that does not declare the extension is not asked.
+    """
+    if SKILLS_EXTENSION not in (getattr(capabilities, "extensions", None) or {}):
+        return [], ""
+    seconds = min(_SECONDS, limits.list)
+    try:
+        async with asyncio.timeout(seconds):
+            skills, excess, odd = await _pages(
+                ask, "skills/list", "skills", limits, most=MOST_RESOURCES, seconds=seconds
+            )
+    except Exception as error:  # noqa: BLE001 (without its skills, the tools of the server are used all the same)
+        return [], escaped_line(f"no answer to skills/list: {type(error).__name__}: {error}")[:_LONGEST]
+    return [*skills[:MOST_RESOURCES]], f"skills/list: {excess}, of which the first are used" if excess else odd
 
 
 async def listed_tools(ask: Ask, capabilities: object, limits: Limits) -> tuple[list[Any], str]:
@@ -446,7 +370,3 @@ def _contents(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
     for message in messages:
         contents += [f"[{message.get('role')}]", message.get("content")]
     return contents
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds > _MINUTES else f"{max(0.0, seconds):.0f} s"

@@ -6,8 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from callsheet.agents.servers.catalogs.listings import LastListings, Listing, resources_of
+from callsheet.agents.servers.catalogs.last_listings import LastListings
+from callsheet.agents.servers.catalogs.listings import Listing, resources_of
 from callsheet.graphs.catalog.formats.manifests import Difference, Problem, agent_from_listing, name_of
+from callsheet.graphs.catalog.formats.served_skills import divided, skill_entries, skills_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Provenance
 from callsheet.graphs.errors import near_names
@@ -17,7 +19,7 @@ from callsheet.graphs.trust.changes import problems_of
 from callsheet.graphs.trust.pins import Admitted, Change, Listed, PinBook, digests, everything
 
 _STORE = LastListings()
-_BY_AGENT = ("problems", "digests", "changes", "down", "resources", "remembered")
+_BY_AGENT = ("problems", "digests", "changes", "down", "resources", "remembered", "served")
 """Details of a catalog of which a new state of an agent replaces those of the agent."""
 
 
@@ -51,6 +53,11 @@ class LiveServer:
         part = read_listings({self.agent_id: self.server}, {self.agent_id: answer}, **self.terms)
         self.said = answer
         return part
+
+    def again(self) -> SourceCatalog:
+        """Returns the agent with its accepted tools by the last answer, after a person has accepted something."""
+        said = self.said or Listing(error="it has not answered", kind="start")
+        return read_listings({self.agent_id: self.server}, {self.agent_id: said}, **self.terms)
 
 
 def read_listings(
@@ -145,10 +152,10 @@ def _with_later(
             listings.keep_later(name, server, said)
         return marked
     later = listings.later(name, server)
-    if not later:
+    if later is None:
         return tuple(changes)
     known = {change.id for change in changes}
-    whole = pins.admit({name: listed_by(server, replace(said, tools=later))})[name].changes
+    whole = pins.admit({name: listed_by(server, replace(said, tools=later.tools, skills=later.skills))})[name].changes
     waiting = [change for change in whole if change.kind in _LATER and change.id not in known]
     return (*changes, *(replace(change, later=True) for change in waiting))
 
@@ -165,7 +172,8 @@ def with_agent(loaded: Loaded, agent_id: str, part: SourceCatalog) -> Loaded:
     details = {
         name: _without(agent_id, value) if name in _BY_AGENT else value for name, value in before.details.items()
     }
-    whole = join_parts([SourceCatalog(skills=before.skills, **details), part])
+    others = tuple(skill for skill in before.skills if skill.agent != agent_id)
+    whole = join_parts([SourceCatalog(skills=others, **details), part])
     return replace(load(replace(whole, agents=tuple(agents.values())), policy=loaded.policy), label=loaded.label)
 
 
@@ -186,18 +194,26 @@ def _without(agent_id: str, details: Any) -> Any:
 
 
 def listed_by(server: ServerConfig, listing: Listing) -> Listed:
-    """Returns a listing in the form that pins compare, without the tools that the user has switched off."""
+    """Returns a listing in the form that pins compare, without the tools and skills that the user has switched off.
+
+    Skills stand among the tools, by names that begin with ``skill:``, so they are accepted and changed like tools.
+    """
     about = {"name": listing.name, "description": listing.description, "instructions": listing.instructions}
-    return Listed(server, about, [entry for entry in listing.tools if server.offers(name_of(entry))])
+    tools = [entry for entry in listing.tools if server.offers(name_of(entry))]
+    # A list of the tools that are switched on names no skills.
+    skills = [entry for entry in skill_entries(listing.skills) if entry["name"] not in server.without]
+    return Listed(server, about, [*tools, *skills])
 
 
 def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Listing) -> SourceCatalog:
     """Makes the agent of a server from what is admitted of its listing, with its problems and its connection."""
     about = {**said.about, "description": server.description} if server.description else said.about
-    agent, malformed = agent_from_listing(agent_id, said.entries, **about)
+    tools, of_skills = divided(said.entries, listing.skills)
+    agent, malformed = agent_from_listing(agent_id, tools, **about)
     agent = _with_always(agent, server.callsheet.always)
     # An entry of an API names tools of all its agents, which are one for each tag.
     unknown = () if server.openapi else unknown_always(agent_id, server, listing.tools)
+    skills, served, odd_skills = skills_of(agent_id, of_skills, listing.skills)
     if server.tag:
         agent = agent.model_copy(update={"system": agent_id.removesuffix(f"-{server.tag}")})
     # They are not pinned, as they come and go; but nothing is read from a server whose command is not accepted.
@@ -205,20 +221,26 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
     resources, left_out = resources_of(agent_id, listing.resources if accepted else ())
     missing = (Problem(agent_id, "listing", listing.missing),) if listing.missing else ()
     sent = {**digests(listing.resources), **said.digests}
-    reached: object = server
-    if server.transport == "a2a":
-        from callsheet.agents.servers.a2a.agent import connection
-
-        reached = connection(agent_id, server, next(iter(said.digests.values()), None))
     return SourceCatalog(
         agents=(agent,),
-        connections={agent.id: reached},
-        problems=(*malformed, *unknown, *left_out, *missing, *problems_of(said.changes)),
+        skills=skills,
+        connections={agent.id: _reached(agent_id, server, said)},
+        problems=(*malformed, *unknown, *left_out, *odd_skills, *missing, *problems_of(said.changes)),
         digests={agent.id: {tool.name: sent[tool.name] for tool in (*resources.tools, *agent.tools)}},
         changes=said.changes,
         places={agent.id: said.place} if said.place else {},
         resources={agent.id: resources} if resources.tools else {},
+        served={agent.id: served} if served else {},
     )
+
+
+def _reached(agent_id: str, server: ServerConfig, said: Admitted) -> object:
+    """Returns the connection for the calls of an agent."""
+    if server.transport != "a2a":
+        return server
+    from callsheet.agents.servers.a2a.agent import connection
+
+    return connection(agent_id, server, next(iter(said.digests.values()), None))
 
 
 def _with_always(agent: Agent, names: Collection[str]) -> Agent:

@@ -6,8 +6,9 @@ import os
 from contextlib import suppress
 from urllib.parse import quote
 
-from callsheet.agents.safety.secrets import of_this_machine, origin
+from callsheet.agents.safety.secrets import origin
 from callsheet.graphs.errors import CatalogError, SettingsError
+from callsheet.graphs.text.addresses import of_this_machine
 
 PAGE = "/callsheet/sign-in"
 VARIABLE = "CALLSHEET_URL"

@@ -33,6 +33,7 @@ from mcp.types import (
 )
 
 from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.servers.catalogs.listings import SKILLS_EXTENSION
 from callsheet.agents.servers.transport.allowance import Allowance, allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.agents.servers.transport.stdio import ChildProcess
@@ -60,6 +61,12 @@ class TaskRequest(Request[dict[str, object], str]):
     name_param = "taskId"
 
 
+class SkillsRequest(Request[dict[str, object], str]):
+    """A request about the skills of a server: ``skills/list``."""
+
+    PREFIX: ClassVar[str] = "skills/"
+
+
 _MOST_UNANSWERED = 4
 _COURTESY = 0.5
 _PROGRESS = "notifications/progress"
@@ -79,6 +86,7 @@ _MENDED: Mapping[str, dict[str, Any]] = {
     "prompts/list": {**_PAGE, "prompts": []},
     "resources/read": {**_PAGE, "contents": []},
     "prompts/get": {"resultType": "complete", "messages": []},
+    "skills/list": {**_PAGE, "skills": []},
     "tasks/get": {"resultType": "complete"},
     "tasks/update": {"resultType": "complete"},
     "tasks/cancel": {"resultType": "complete"},
@@ -95,19 +103,20 @@ async def connect_server(
     *,
     tell: Callable[[Fault], str] = str,
     elicited: ElicitationFnT | None = None,
+    waits: bool = True,
 ) -> AsyncIterator[Client]:
     """Connects to a server and initialises it; leaving the block ends the connection and its process.
 
     ``changed`` is called when tools, resources or prompts change. ``fail`` ends the session with a fault that the
     client library does not report, and ``tell`` stores the fault of one request. Without ``elicited``, the server is
-    told that nobody can be asked.
+    told that nobody can be asked; without ``waits``, only a server that needs no waiting call for that is told of it.
     """
 
     async def listen(message: IncomingMessage) -> None:
         if isinstance(message, _CHANGES):
             changed()
 
-    exchange = _Exchange(child)
+    exchange = _Exchange(child, waits=waits)
     most = child.limits.message
     http: Any = partial(BoundedHttpClient, server.transport, most, fail, lambda: exchange.answers, tell)
     async with AsyncExitStack() as stack:
@@ -131,7 +140,7 @@ async def connect_server(
             client_info=Implementation(name="callsheet", version="0.1.0"),
             elicitation_callback=elicited,
             message_handler=listen,
-            extensions=[advertise(TASKS)],
+            extensions=[advertise(TASKS), advertise(SKILLS_EXTENSION)],
         )
         client = await stack.enter_async_context(made)
         async with anyio.create_task_group() as group:
@@ -154,8 +163,9 @@ async def _listen(client: Client) -> None:
 class _Exchange:
     """The messages of a session: bounds unsolicited ones, and repairs answers that are invalid in part."""
 
-    def __init__(self, child: ChildProcess) -> None:
+    def __init__(self, child: ChildProcess, *, waits: bool) -> None:
         self.answers = 0
+        self._waits = waits
         self._child = child
         # Our open requests whose answers are mended: id -> method; and what each may still report of its progress.
         self._methods: dict[str, str] = {}
@@ -179,6 +189,9 @@ class _Exchange:
         message = item.message
         if isinstance(message, JSONRPCRequest) and message.method in _MENDED:
             self._methods[str(message.id)] = message.method
+        if isinstance(message, JSONRPCRequest) and message.method == "initialize" and not self._waits:
+            # The handshake of the older protocols, in which a server asks while its call waits for the answer.
+            (message.params or {}).get("capabilities", {}).pop("elicitation", None)
         called_off = isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled"
         # Whoever has waited for too long is not kept by a server that does not take this either.
         with anyio.move_on_after(_COURTESY if called_off else None):

@@ -51,13 +51,21 @@ def parse_json(content: bytes, where: str) -> Any:
         text = content.decode("utf-8-sig")
         with suppress(json.JSONDecodeError):
             return json.loads(text)
-        # What is left out becomes blanks, so that an error has its place.
-        text = _COMMENT.sub(lambda match: match[1] or _NOT_BREAK.sub(" ", match[0]), text)
-        return json.loads(_TRAILING.sub(lambda match: match[1] or f" {match[2]}", text))
+        return json.loads(plain_json(text))
     except RecursionError as error:
         raise BoundError(f"{where}: not valid JSON: nested too deeply") from error
     except ValueError as error:  # also of a number that is too long
         raise CatalogError(f"{where}: not valid JSON: {error}") from error
+
+
+def without_comments(text: str) -> str:
+    """Returns a JSON text whose comments are blanks, so that everything else has its place."""
+    return _COMMENT.sub(lambda match: match[1] or _NOT_BREAK.sub(" ", match[0]), text)
+
+
+def plain_json(text: str) -> str:
+    """Returns a JSON text whose comments and trailing commas are blanks, so that everything else has its place."""
+    return _TRAILING.sub(lambda match: match[1] or f" {match[2]}", without_comments(text))
 
 
 def read_env_file(path: Path) -> dict[str, str]:
@@ -205,8 +213,8 @@ SERVER_TROUBLE = frozenset(("start", "sign_in", "timeout", "crash", "protocol", 
 class Problem:
     """A problem with a part of a source: it was left out, it was not read, or its tools cannot be called.
 
-    ``agent`` is the agent or the file. The kinds are ``start``, ``timeout``, ``malformed``, ``NOT_CALLABLE`` and
-    ``UNREAD``.
+    ``agent`` is the agent or the file. The kinds are ``start``, ``timeout``, ``malformed``, ``consent``,
+    ``NOT_CALLABLE`` and ``UNREAD``.
     """
 
     agent: str

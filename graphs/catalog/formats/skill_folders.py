@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -16,15 +16,17 @@ from callsheet.graphs.catalog.formats.manifests import UNREAD, BoundError, Probl
 from callsheet.graphs.catalog.model import Skill
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.regular_files import read_regular
 from callsheet.graphs.text.unicode import clean
 
 _SKILL_FILE = "[sS][kK][iI][lL][lL].[mM][dD]"
 _LARGEST = 500_000
 """Bytes of the largest ``SKILL.md`` that is read."""
-_LONGEST_NAME = 64
+LONGEST_SKILL_NAME = 64
+"""Characters of the longest name of a skill."""
 _MOST_FOLDERS = 10_000
-_MOST_NODES = 10_000
+MOST_NODES = 10_000
 """Nodes of YAML in a front matter."""
 _PATTERN = re.compile(r"\([^()]{0,500}\)")
 _FRONT_MATTER = re.compile(r"\ufeff?\s*---[ \t]*\r?\n(.*?\n)---[ \t]*(?:\r?\n|$)", re.DOTALL)
@@ -98,23 +100,48 @@ def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
 
 def _read(file: Path, folder: Path) -> Skill | None:
     """Returns the skill in a file; None if only people may choose it."""
-    text = _content(file, folder)
+    front, body = read_front_matter(_content(file, folder))
+    if is_for_people_only(front):
+        return None
+    name = text_in(front, "name") or file.parent.resolve().name
+    if len(name) > LONGEST_SKILL_NAME or shown(name) != name or "/" in name:
+        raise CatalogError(
+            f"its name {shown(name, most=80)!r} is not 1 to {LONGEST_SKILL_NAME} plain characters without /"
+        )
+    description = text_in(front, "description")
+    if not description:
+        raise CatalogError("it has no description: say in 'description' what the skill is for and when to use it")
+    return Skill(name=name, description=description, text=body, tools=tuple(_allowed(front)))
+
+
+def read_front_matter(text: str) -> tuple[JsonObject, str]:
+    """Returns the front matter of a ``SKILL.md``, and the instructions after it.
+
+    Raises:
+        CatalogError: It has none, or it cannot be read.
+    """
+    header, body = split_front_matter(text)
+    front = clean(_front_matter(header))
+    if not isinstance(front, dict):
+        raise CatalogError("its front matter is not a mapping with 'name' and 'description'")
+    return front, body
+
+
+def split_front_matter(text: str) -> tuple[str, str]:
+    """Returns the YAML of the front matter of a ``SKILL.md``, and the instructions after it.
+
+    Raises:
+        CatalogError: It has no front matter.
+    """
     match = _FRONT_MATTER.match(text)
     if match is None:
         raise CatalogError("it has no front matter: begin with lines of --- around 'name' and 'description'")
-    front = clean(_front_matter(match.group(1)))
-    if not isinstance(front, dict):
-        raise CatalogError("its front matter is not a mapping with 'name' and 'description'")
-    if str(front.get("disable-model-invocation")).lower() in ("true", "yes", "on"):
-        return None
-    name = _text(front, "name") or file.parent.resolve().name
-    if len(name) > _LONGEST_NAME or shown(name) != name or "/" in name:
-        raise CatalogError(f"its name {shown(name, most=80)!r} is not 1 to {_LONGEST_NAME} plain characters without /")
-    description = _text(front, "description")
-    if not description:
-        raise CatalogError("it has no description: say in 'description' what the skill is for and when to use it")
-    body = clean(text[match.end() :].strip())
-    return Skill(name=name, description=description, text=body, tools=tuple(_allowed(front)))
+    return match[1], clean(text[match.end() :].strip())
+
+
+def is_for_people_only(front: JsonObject) -> bool:
+    """Returns whether a front matter says that only people may choose the skill."""
+    return str(front.get("disable-model-invocation")).lower() in ("true", "yes", "on")
 
 
 def _front_matter(text: str) -> Any:
@@ -123,14 +150,14 @@ def _front_matter(text: str) -> Any:
     Many authors do not quote texts with a colon, so that the whole is no YAML: then its fields are read one by one.
     """
     try:
-        return read_yaml(text, "its front matter", most=_MOST_NODES)
+        return read_yaml(text, "its front matter", most=MOST_NODES)
     except BoundError:
         raise  # too deep or too large: so are its fields
     except CatalogError:
         fields: dict[str, Any] = {}
         for field in _FIELD.finditer(text):
             try:
-                fields[field[1]] = read_yaml(field[0], "its front matter", most=_MOST_NODES)[field[1]]
+                fields[field[1]] = read_yaml(field[0], "its front matter", most=MOST_NODES)[field[1]]
             except (CatalogError, TypeError):
                 fields[field[1]] = " ".join(field[2].split())
         if "description" not in fields:
@@ -153,14 +180,15 @@ def _content(file: Path, folder: Path) -> str:
         raise CatalogError(f"it cannot be read as UTF-8: {error}") from error
 
 
-def _text(front: Mapping[str, Any], field: str) -> str:
+def text_in(front: JsonObject, field: str) -> str:
+    """Returns a text of a front matter, empty if it has none; raises a ``CatalogError`` if it is no text."""
     value = front.get(field, "")
     if not isinstance(value, str):
         raise CatalogError(f"{field!r} in its front matter is not a text: put it in quotation marks")
     return value.strip()
 
 
-def _allowed(front: Mapping[str, Any]) -> Iterator[str]:
+def _allowed(front: JsonObject) -> Iterator[str]:
     """Yields the names in ``allowed-tools``; ``Bash(git:*)`` is ``Bash``."""
     names = front.get("allowed-tools") or ()
     if isinstance(names, str):

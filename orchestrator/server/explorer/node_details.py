@@ -161,6 +161,10 @@ def _tool(visible: VisibleCatalog, tool: Tool) -> Json:
 def _skill(visible: VisibleCatalog, skill: Skill) -> Json:
     names = [neighbour(visible, tool, "ti", "names it") for tool in skill.tools]
     facts = {"Instructions": page_text(skill.text, most=_LARGEST)}
+    entry = visible.registry.loaded.served.get(skill.agent, {}).get(skill.id)
+    if entry is not None:
+        files = "\n".join(file.uri for file in entry.resources)
+        facts = {"Served by": shown_line(skill.agent), "Files": page_text(files, most=_LARGEST)}
     return _node("skill", skill.id, skill.description, ("after", "Names", names), facts=_facts(facts))
 
 

@@ -21,9 +21,10 @@ from langchain_core.messages import ToolMessage
 from callsheet.agents import ApprovalPolicy, ToolRegistry
 from callsheet.agents.approval.call_record import open_calls_told
 from callsheet.agents.calls.call_context import ASK, PROGRESS, Progress, within
+from callsheet.agents.registry.skills import read_skill_blocking
 from callsheet.agents.servers.session_pool import LATE
 from callsheet.graphs import Catalog, Loaded, SettingsError, Tool, UnknownNameError, User, shown
-from callsheet.graphs.catalog.names import named_tools
+from callsheet.graphs.catalog.names import is_skill_file, named_tools, skill_named
 from callsheet.graphs.errors import near_ids
 from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.run.process.process_state import CatalogSync, ServerUpdates
@@ -257,15 +258,25 @@ class Gateway:
         tools = self.catalog(caller)
         resources = self.resources.catalog(caller.user)
         beside = [one for one in unique if self.is_resource(one)]
-        named = named_tools(tools, [one for one in unique if one not in beside])
+        files = [one for one in unique if is_skill_file(tools, one)]
+        named = named_tools(tools, [one for one in unique if one not in (*beside, *files)])
         if named.unknown:
-            known = [*tools.tools, *resources.tools]
-            near = {name: ids or near_ids(name, known) for name, ids in named.unknown.items()}
-            raise UnknownNameError("; ".join(_unknown(name, ids) for name, ids in near.items()))
-        found = [*(_in_full(tools, one) for one in named.ids), *(_in_full(resources, one) for one in beside)]
+            raise _unknown_names(named.unknown, [*tools.tools, *resources.tools])
+        found = [self._in_full(one, tools, caller) for one in (*named.ids, *files)]
+        found += [tool_in_full(resources.tool(one)) for one in beside]
         lists = [list_tools(tools, agent) for agent in named.agents]
         told = open_calls_told(self._ledger(caller), named.ids)
         return "\n".join([*(json.dumps(one, ensure_ascii=False) for one in found), *lists, *([told] if told else [])])
+
+    def _in_full(self, one: str, catalog: Catalog, caller: Caller) -> dict[str, Any]:
+        """Returns a tool or a skill in full; blocks while a server sends the text of its skill."""
+        named = skill_named(catalog, one)
+        if named is None:
+            return tool_in_full(catalog.tool(one))
+        skill, path = named
+        text = shown(read_skill_blocking(self.registry, one, caller.session, caller.user), most=None)
+        origin = {"server": skill.agent} if skill.agent else {}
+        return {"id": one if path else skill.id, **origin, "text": text, "tools": list(skill.tools)}
 
     def _ledger(self, caller: Caller) -> CallLedger:
         return CallLedger(self.registry.loaded.label, caller.user.id)
@@ -327,12 +338,11 @@ def found_text(selection: Selection, catalog: Catalog, resources: Sequence[Tool]
     return "\n".join([*lines, *map(tool_line, resources), *(["", names] if names else [])])
 
 
+def _unknown_names(unknown: Mapping[str, Sequence[str]], known: Sequence[str]) -> UnknownNameError:
+    """Returns the error about names that mean nothing; each has the ids that it may mean, or else the nearest."""
+    told = [_unknown(name, ids or near_ids(name, known)) for name, ids in unknown.items()]
+    return UnknownNameError("; ".join(told))
+
+
 def _unknown(name: str, near: Sequence[str]) -> str:
     return f"no tool {name!r} in the catalog" + (f" (did you mean {' or '.join(map(repr, near))}?)" if near else "")
-
-
-def _in_full(catalog: Catalog, one: str) -> dict[str, Any]:
-    skill = catalog.skills_by_id.get(one)
-    if skill is not None:
-        return {"id": skill.id, "text": shown(skill.text, most=None), "tools": list(skill.tools)}
-    return tool_in_full(catalog.tool(one))

@@ -25,6 +25,7 @@ from mcp.server.session import ServerSession
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
     ListenHandler,
+    ResourcesListChanged,
     ToolsListChanged,
 )
 from pydantic import BaseModel, Field, ValidationError
@@ -32,7 +33,9 @@ from pydantic import BaseModel, Field, ValidationError
 from callsheet.agents.calls.call_context import PROGRESS, Progress, within
 from callsheet.agents.calls.question_text import shown_text
 from callsheet.agents.calls.review import TOOK_EFFECT, decision_on, flat
+from callsheet.agents.servers.catalogs.listings import SKILLS_EXTENSION
 from callsheet.graphs import CallsheetError, Loaded, SettingsError, User, shown
+from callsheet.graphs.text.json_schema import JsonObject
 from callsheet.graphs.text.messages import counted, error_lines
 from callsheet.orchestrator.run.run_metrics import count_call
 from callsheet.orchestrator.server.gateway.catalog_gateway import (
@@ -43,6 +46,7 @@ from callsheet.orchestrator.server.gateway.catalog_gateway import (
     Waiting,
     found_text,
 )
+from callsheet.orchestrator.server.gateway.skill_files import SkillFiles, SkillRequest
 from callsheet.retrievers.roster import LEGEND, Roster
 
 Context = ServerRequestContext[Any, Any]
@@ -138,7 +142,9 @@ class _Listener:
     async def changed(self) -> None:
         """What is behind the tools of the gateway has changed; they stay the same."""
         await self._changes.publish(ToolsListChanged())
+        await self._changes.publish(ResourcesListChanged())
         await self.session.send_tool_list_changed()
+        await self.session.send_resource_list_changed()
 
 
 class _Server(Server[Any]):
@@ -147,7 +153,9 @@ class _Server(Server[Any]):
     def create_initialization_options(
         self, notification_options: NotificationOptions | None = None, *more: Any, **named: Any
     ) -> InitializationOptions:
-        return super().create_initialization_options(NotificationOptions(tools_changed=True), *more, **named)
+        return super().create_initialization_options(
+            NotificationOptions(tools_changed=True, resources_changed=True), *more, **named
+        )
 
 
 class GatewayServer:
@@ -188,7 +196,13 @@ class GatewayServer:
             on_list_tools=self._list,
             on_call_tool=self._call,
             on_subscriptions_listen=self._listen,
+            on_list_resources=self._list_resources,
+            on_read_resource=self._read_resource,
         )
+        self._skills = SkillFiles(gateway)
+        self.server.extensions = {SKILLS_EXTENSION: {}}
+        self.server.add_request_handler("skills/list", types.PaginatedRequestParams, self._list_skills)
+        self.server.add_request_handler(SkillRequest.METHOD, SkillRequest, self._get_skill)
         # The client echoes which call waits: sealed, and bound to its tool, arguments and user.
         sealed = RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="callsheet")
         self.server.middleware.append(sealed)
@@ -228,6 +242,35 @@ class GatewayServer:
     async def _list(self, context: Context, request: _Page) -> types.ListToolsResult:
         self._caller(context)
         return types.ListToolsResult(tools=self.tools)
+
+    async def _list_resources(self, context: Context, request: _Page) -> types.ListResourcesResult:
+        """Lists the files of skills; resources of servers are found by the tools of the gateway."""
+        caller = self._caller(context)
+        await self._gateway.ready()
+        return types.ListResourcesResult(resources=await asyncio.to_thread(self._skills.resources, caller))
+
+    async def _read_resource(
+        self, context: Context, request: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        try:
+            return await self._skills.read(self._caller(context), str(request.uri))
+        except CallsheetError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+
+    async def _list_skills(self, context: Context, request: types.PaginatedRequestParams) -> JsonObject:
+        caller = self._caller(context)
+        await self._gateway.ready()
+        return await self._of_skills(self._skills.page, caller, request.cursor)
+
+    async def _get_skill(self, context: Context, request: SkillRequest) -> JsonObject:
+        return await self._of_skills(self._skills.one, self._caller(context), request.uri)
+
+    async def _of_skills(self, answer: Callable[..., JsonObject], *of: object) -> JsonObject:
+        """Answers a request of the extension in a thread; an error becomes one of the protocol."""
+        try:
+            return await asyncio.to_thread(answer, *of)
+        except CallsheetError as error:
+            raise MCPError(types.INVALID_PARAMS, str(error)) from error
 
     async def _call(self, context: Context, request: types.CallToolRequestParams) -> _Result:
         caller = self._caller(context)
@@ -302,8 +345,8 @@ class GatewayServer:
         return await asyncio.to_thread(result) if artifact.get("media") else result()
 
 
-def _offered(loaded: Loaded) -> tuple[object, object]:
-    return loaded.catalog.tools, dict(loaded.resources)
+def _offered(loaded: Loaded) -> tuple[object, object, object]:
+    return loaded.catalog.tools, loaded.catalog.skills, dict(loaded.resources)
 
 
 def _instructions(gateway: Gateway) -> str:

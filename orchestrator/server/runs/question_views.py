@@ -22,7 +22,8 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
     """Returns a question that waits for a person; without its content if it is about a tool that the user may not see.
 
     ``interrupt`` is the id by which it is answered, with the decisions on all its calls in the order of their places;
-    ``kind`` is ``tool_approval``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of another agent;
+    ``kind`` is ``tool_approval``, ``new_tool``, ``unknown_outcome``, ``needs_input`` or ``question``, or that of
+    another agent;
     ``why`` is the reason, ``problem`` what was wrong with the last answer, ``unchecked`` why the arguments could not be
     validated, ``shown`` is the text of the arguments that is approved, ``args`` all of them as JSON, ``fields`` are the
     missing values, ``name`` and ``decisions`` are those of LangChain's
@@ -30,7 +31,9 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
     """
     plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
     tool = str(plain.get("tool") or "")
-    hidden = bool(tool) and not visible.may_see(tool)
+    # A tool that a server has added in the run is in no catalog yet.
+    late = tool in visible.registry.late(visible.user)
+    hidden = bool(tool) and not (late or visible.may_see(tool))
     text = WITHHELD if hidden else page_text(str(_question(plain) or plain.get("description") or plain))
     return {
         "id": f"{interrupt}-{place}" if place else interrupt,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema.exceptions import ValidationError
 
-from callsheet.agents.safety import arguments
+from callsheet.agents.safety import schema_validators
 from callsheet.agents.safety.arguments import Fit, fit_of
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -85,9 +85,9 @@ def test_a_library_that_panics_at_the_limit_of_recursion_ends_the_check_only(mon
 
         return validator
 
-    monkeypatch.setattr("callsheet.agents.safety.arguments._validator_of", broken(PanicException))
+    monkeypatch.setattr("callsheet.agents.safety.schema_validators._validator_of", broken(PanicException))
     assert "its schema cannot be used (PanicException: __eq__ failed)" in str(fit_of({}, {}).unchecked)
-    monkeypatch.setattr("callsheet.agents.safety.arguments._validator_of", broken(KeyboardInterrupt))
+    monkeypatch.setattr("callsheet.agents.safety.schema_validators._validator_of", broken(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         fit_of({}, {})
 
@@ -130,7 +130,7 @@ def test_an_unusable_schema_is_reported_as_unchecked(schema: Any, args: Any) -> 
 def test_a_check_over_its_time_limit_is_reported_as_unchecked(
     schema: Any, args: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arguments, "_SECONDS", 0.2)
+    monkeypatch.setattr(schema_validators, "_SECONDS", 0.2)
     why = "the arguments were not checked: the check against its schema takes too long"
     assert str(fit_of(schema, args).unchecked) == why
 
@@ -138,7 +138,7 @@ def test_a_check_over_its_time_limit_is_reported_as_unchecked(
 def test_a_check_that_timed_out_is_repeated_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
     schema = of(x={"type": "integer"}, y={"title": "A schema of this test alone."})
     with monkeypatch.context() as slow:
-        slow.setattr(arguments, "_SECONDS", -1.0)
+        slow.setattr(schema_validators, "_SECONDS", -1.0)
         assert fit_of(schema, {"x": "two"}).unchecked
     assert "'two' is not of type 'integer'" in str(fit_of(schema, {"x": "two"}).misfit)
 

@@ -14,8 +14,9 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import Settings, create_supervisor
-from callsheet.graphs import Loaded, load
-from callsheet.graphs.catalog.formats.server_config import read_configuration
+from callsheet.agents.calls.credentials import credentials_of_run
+from callsheet.graphs import Loaded, SettingsError, load
+from callsheet.graphs.catalog.formats.server_config import ServerConfig, read_configuration
 from callsheet.graphs.trust.consent import starts_of
 from keyed_server import HEADER, KeyedServer, keyed_server
 from scripted_model import ScriptedModel, calls, ended, planned
@@ -221,3 +222,31 @@ def test_a_malformed_name_is_reported(tmp_path: Path) -> None:
     entry = {"url": "https://crm.example.com", "headers": {HEADER: "${user:crm key}"}}
     (problem,) = read_configuration({"mcpServers": {"crm": entry}}, tmp_path / "mcp.json").problems
     assert f"the header {HEADER!r} has a malformed ${{user:NAME}}" in problem.message
+
+
+def test_users_of_a_gateway_have_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("crm_key", ANNA)
+    server = ServerConfig(url="https://crm.example.com", headers={HEADER: "${user:crm_key}"}, transport="http")
+    assert credentials_of_run("").of(server).values == {"crm_key": ANNA}
+    with pytest.raises(SettingsError, match="'crm_key'"):
+        credentials_of_run("bert").of(server)
+    assert ANNA not in repr(credentials_of_run("").of(server))
+
+
+async def test_an_api_gets_the_own_key_too(
+    server: KeyedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = {"get": {"operationId": "contacts", "responses": {"200": {"description": "my contacts"}}}}
+    api = {"openapi": "3.1.0", "info": {"title": "crm", "version": "1"}, "paths": {"/api": parts}}
+    (tmp_path / "api.json").write_text(json.dumps(api), encoding="utf-8")
+    origin = server.url.removesuffix("/mcp")
+    entry = {
+        "openapi": "api.json",
+        "url": origin,
+        "headers": {HEADER: "${user:crm_key}"},
+        "callsheet": {"trusted": True},
+    }
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"crm": entry}}), encoding="utf-8")
+    app = supervisor(load(tmp_path / "mcp.json", yes=True))
+    for name, key in (("anna", ANNA), ("bert", BERT)):
+        assert f"contacts of {name}" in str((await answer(app, given(name, key)))["result"])

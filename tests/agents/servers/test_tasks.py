@@ -62,7 +62,7 @@ async def test_each_new_state_of_a_task_is_progress(pool: SessionPool, tasks: Ta
     with within(PROGRESS, hear):
         outcome = await call(pool, tasks, "report")
     assert not outcome.error
-    texts = ["working: has begun", *(f"working: page {page} of 3" for page in (1, 2, 3)), "completed: done"]
+    texts = ["working", *(f"working: page {page} of 3" for page in (1, 2, 3)), "completed: done"]
     assert heard == [(None, None, text) for text in texts]
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from callsheet.graphs import Agent, Catalog, CatalogError, Policy, Skill, Tool, User, dump, load
 from callsheet.graphs.catalog.formats import skill_folders
+from callsheet.graphs.catalog.names import skill_named
 from callsheet.graphs.export import to_cypher, to_graphml
 from callsheet.graphs.lint import lint
 from callsheet.graphs.rdf import from_rdf, rdf_findings, to_rdf
@@ -284,3 +285,31 @@ def test_exports_keep_skills(tmp_path: Path) -> None:
 def test_hidden_characters_in_a_skill_are_a_finding() -> None:
     catalog = Catalog(skills=(Skill(name="a", description="d", text="Fill in the form. \U000e0041"),))
     assert [(finding.rule, finding.severity.value) for finding in lint(catalog)] == [("hidden-text", "error")]
+
+
+def test_skills_of_one_name_on_two_servers_and_in_a_folder_are_three_skills_in_every_format() -> None:
+    agents = [Agent(id=name, tools=(Tool(agent=name, name="t"),)) for name in ("ops", "shop")]
+    served = [Skill(name="refunds", description=f"Of {agent.id}.", agent=agent.id) for agent in agents]
+    own = Skill(name="refunds", description="Ours.", text="Text.")
+    catalog = Catalog(agents=tuple(agents), skills=(*served, own))
+    assert set(catalog.skills_by_id) == {"ops/skill:refunds", "shop/skill:refunds", "skills/refunds"}
+    assert from_rdf(to_rdf(catalog)) == catalog
+    assert Catalog(**catalog.model_dump(mode="json")) == catalog
+    assert to_graphml(catalog).count('<node id="skill/') == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("ops/skill:a", ("ops/skill:a", "")),
+        ("ops/skill:a/b", ("ops/skill:a/b", "")),
+        ("ops/skill:a/b/c.md", ("ops/skill:a/b", "c.md")),
+        ("ops/skill:a/d/c.md", ("ops/skill:a", "d/c.md")),
+        ("skills/a/c.md", None),
+        ("ops/skill", None),
+    ],
+)
+def test_a_name_below_a_served_skill_is_that_of_a_file_of_it(name: str, meant: tuple[str, str] | None) -> None:
+    served = [Skill(name=path, agent="ops") for path in ("a", "a/b")]
+    found = skill_named(Catalog(skills=(*served, Skill(name="a"))), name)
+    assert (found and (found[0].id, found[1])) == meant

@@ -72,6 +72,20 @@ def test_a_call_that_needs_approval_is_not_made_and_the_others_are(
     assert shop.called == ["exchange_rate"]
 
 
+def test_the_models_of_the_ask_graph_are_told_that_nobody_is_present(catalog: Loaded, worker: ScriptedModel) -> None:
+    planner = ScriptedModel(replies=[planned(("1", RATE, []))])
+    asked(catalog, RATE, planner_model=planner, worker_model=worker)
+    told = "\n".join(message.text for message in planner.shown[0]["messages"])
+    assert "Nobody is present" in told
+
+
+def test_without_a_model_the_ask_graph_says_how_to_allow_a_call(catalog: Loaded, shop: FakeAgents) -> None:
+    (step,) = asked(catalog, f"{NOTE} text: hello")["steps"]
+    assert (step["status"], shop.called) == ("needs_input", [])
+    assert "Nobody is here to confirm the call" in step["error"]
+    assert "--allow notebook/write_note" in step["error"]
+
+
 def test_an_app_that_interrupts_leaves_its_step_not_finished() -> None:
     def ask(state: MessagesState) -> dict[str, Any]:
         return {"messages": [AIMessage(interrupt("which form?"))]}

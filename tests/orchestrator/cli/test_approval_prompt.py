@@ -182,3 +182,42 @@ def test_a_word_that_may_mean_two_choices_is_asked_again(say: Say, capsys: pytes
     say("it", "q")
     ask_person([waits(1, {}, type="unknown_outcome")])
     assert "'it' is none of: d=it was done, n=it was not, send it again, g=give up" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("lines", "answers"),
+    [
+        (["y", "y"], {"i1": yes(1), "i2": yes(2)}),
+        (["n", "not today", "y"], {"i1": no(1, "not today"), "i2": yes(2)}),
+        (["q"], {}),
+    ],
+)
+def test_each_tool_that_a_server_adds_is_a_question_of_its_own(
+    say: Say, capsys: pytest.CaptureFixture[str], lines: list[str], answers: dict[str, Any]
+) -> None:
+    left = say(*lines)
+    more: dict[str, Any] = {"type": "new_tool", "allowed": ("approve", "reject"), "shown": "the definition"}
+    tools = [waits(number, {}, tool=f"ide/{name}", **more) for number, name in enumerate(("build", "deploy"), 1)]
+    assert ask_person(tools) == answers
+    assert not list(left)
+    told = capsys.readouterr().err
+    assert "Step 1 wants to use ide/build\nthe definition\n" in told
+
+
+@pytest.mark.parametrize(
+    ("line", "answers"),
+    [
+        ("XL", {"i1": "XL"}),
+        ("5", {"i1": "5"}),
+        ('{"responses": {"size": {"action": "accept"}}}', {"i1": {"responses": {"size": {"action": "accept"}}}}),
+        ("{", {"i1": "{"}),
+        ("", {}),
+    ],
+)
+def test_a_question_in_a_form_of_its_own_is_answered_with_a_text_or_a_json_object(
+    say: Say, capsys: pytest.CaptureFixture[str], line: str, answers: Any
+) -> None:
+    say(line)
+    asked = {"type": "mcp_elicitation", "requests": [{"key": "size", "message": "Which size?"}]}
+    assert ask_person([SimpleNamespace(id="i1", value=asked)]) == answers
+    assert "Which size?" in capsys.readouterr().err

@@ -16,7 +16,8 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from callsheet import AgentGraphRetriever
 from callsheet.agents import ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
-from callsheet.agents.servers.catalogs.listings import LastListings, Listing
+from callsheet.agents.servers.catalogs.last_listings import LastListings
+from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.graphs import Agent, Catalog, Loaded, ServerConfig, Tool, User, load
 from callsheet.graphs.catalog.formats.manifests import Difference
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
@@ -234,7 +235,7 @@ def never() -> Iterator[ServerConfig]:
 
 def later(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     now = time.time() + seconds
-    monkeypatch.setattr("callsheet.agents.servers.catalogs.listings.time.time", lambda: now)
+    monkeypatch.setattr("callsheet.agents.servers.catalogs.last_listings.time.time", lambda: now)
 
 
 LATE = Listing(error="it did not start within 60 s", kind="timeout", seconds=75)
@@ -369,7 +370,7 @@ def test_what_one_server_answers_is_in_force_while_another_never_answers(
 def test_a_server_that_failed_is_asked_again_in_the_background(
     servers: Servers, mode: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("callsheet.agents.servers.catalogs.listings._PAUSES", 0)
+    monkeypatch.setattr("callsheet.agents.servers.catalogs.last_listings._PAUSES", 0)
     monkeypatch.setattr("callsheet.orchestrator.run.process.process_state._LOOK_AGAIN", 0.05)
     mode.write_text("exit")
     config = {"a": servers.stdio(f"@{mode}", log="a.log"), "b": servers.stdio("ok", log="b.log")}

@@ -195,9 +195,9 @@ async def test_an_mcp_client_asks_a_question(server: DevServer) -> None:
         said: Any = await client.call_tool("ask", {"question": f"{CONVERT}. Add a note with the text 'x y'."})
     # LangGraph's server gives a Python literal.
     answer = ast.literal_eval(said.content[0].text)
-    assert [step["status"] for step in answer["steps"]] == ["done", "failed"]
+    assert [step["status"] for step in answer["steps"]] == ["done", "needs_input"]
     assert "4.828 kilometer" in answer["answer"]
-    assert "nobody can be asked here" in answer["steps"][1]["error"]
+    assert "Nobody is here to confirm the call" in answer["steps"][1]["error"]
 
 
 async def test_ten_runs_at_once_leave_the_server_responsive(client: Any, server: DevServer) -> None:

@@ -48,15 +48,21 @@ def test_agents_have_no_capability() -> None:
 def test_a_declared_capability_counts_one_and_a_broad_one_includes_all_below() -> None:
     tools = tuple(
         Tool(agent="a", name=name, capabilities=names)
-        for name, names in (("x", ("swim",)), ("y", ("do",)), ("z", ("dance",)))
+        for name, names in (("x", ("swim",)), ("y", ("do",)), ("z", ("dance", "fly")))
     )
     catalog = Catalog(agents=(Agent(id="a", tools=tools),))
     index = indexed(catalog, taxonomy_of("fly", "swim"), {"fly one": {"a/x": 1.0}})
     assert {tool: index.of_tools[index.rows[f"a/{tool}"]].tolist() for tool in "xyz"} == {
         "x": [0.0, 1.0],
         "y": [1.0, 1.0],
-        "z": [0.0, 0.0],
+        "z": [1.0, 0.0],
     }
+
+
+def test_a_tool_that_declares_only_what_the_taxonomy_does_not_know_has_the_capabilities_of_its_text() -> None:
+    catalog = Catalog(agents=(Agent(id="a", tools=(Tool(agent="a", name="x", capabilities=("dance",)),)),))
+    index = indexed(catalog, taxonomy_of("fly"), {"fly one": {"a/x": 1.0}})
+    assert index.of_tools[index.rows["a/x"], 0] > 0.5
 
 
 def test_words_and_meaning_of_a_request_decide_its_capabilities() -> None:

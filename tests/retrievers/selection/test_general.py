@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 from callsheet.graphs import Agent, Capability, Catalog, Taxonomy, Tool
-from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, explain_tool, nodes_of
-from callsheet.retrievers.capabilities import CapabilityIndex
-from known import WordVectors
-from scripted import Scripted
+from callsheet.retrievers import AgentGraphRetriever, MiniLMEmbeddings, explain_tool
+from known import Known
 
 OPEN = "Which king of Norway was crowned in 1206?"
 ABOUT = {
@@ -52,45 +50,62 @@ def test_a_general_tool_is_not_added_where_a_specific_one_fits(retriever: AgentG
     assert with_it.tools[0].id == "weather/get_forecast"
 
 
+def general(name: str, weight: float | None, broader: str | None = None) -> Capability:
+    return Capability(
+        id=name, name=name, broader=broader, definition=f"{name}.", examples=("fly", "swim"), general=weight
+    )
+
+
+def shares_of(tools: dict[str, dict[str, float]], scores: dict[str, float], *made: Capability) -> dict[str, float]:
+    """The shares for a request that asks for ``local`` with .6 and for ``own`` with .9."""
+    owned = tuple(Tool(agent="a", name=name) for name in tools)
+    catalog = Catalog(agents=(Agent(id="a", tools=owned),))
+    confident = {f"a/{name}": found for name, found in tools.items()}
+    asked = {"q": {"local": 0.6, "own": 0.9}}
+    index = Known(catalog, confident, asked, taxonomy=Taxonomy(capabilities=made))
+    rows = {name: index.rows[f"a/{name}"] for name in tools}
+    given = np.zeros(len(index.rows), np.float32)
+    for name, score in scores.items():
+        given[rows[name]] = score
+    found = index.general("q", (), given)
+    return {name: float(found[row]) for name, row in rows.items()}
+
+
 def test_of_general_tools_the_surer_one_has_more_than_the_one_with_the_nearest_wording() -> None:
     """A score that is .08 higher counts e ** 1.6 = 5 times, a confidence of .99 in place of .9 counts 11 times."""
-    tools = tuple(Tool(agent="a", name=name) for name in ("surer", "nearer"))
-    catalog = Catalog(agents=(Agent(id="a", tools=tools),))
-    web = Capability(id="web", name="web", definition="fly.", examples=("fly", "swim"), general=1.0)
-    nodes = nodes_of(catalog)
-    index = CapabilityIndex(
-        catalog,
-        Scripted(nodes, {}, {}),
-        [node.id for node in nodes],
-        Taxonomy(capabilities=(web,)),
-        embeddings=WordVectors("fly", "swim"),
-    )
-    index.of_tools = np.array([[0.0], [0.99], [0.9]], np.float32)
-    share = index.general(np.zeros(1, np.float32), np.array([0.0, 0.40, 0.48], np.float32))
-    assert share[1] > 0.6 > share[2]
+    tools = {"surer": {"web": 0.99}, "nearer": {"web": 0.9}}
+    shares = shares_of(tools, {"surer": 0.40, "nearer": 0.48}, general("web", 1.0))
+    assert shares["surer"] > 0.6 > shares["nearer"]
 
 
 def test_the_share_of_a_general_tool_by_hand() -> None:
-    tools = tuple(Tool(agent="a", name=name, capabilities=("web",)) for name in ("x", "y"))
-    local = Tool(agent="a", name="z", capabilities=("local",))
-    catalog = Catalog(agents=(Agent(id="a", tools=(*tools, local, Tool(agent="a", name="w", capabilities=("own",)))),))
-    kinds = (("web", 1.0), ("local", 0.0), ("own", None))
-    taxonomy = Taxonomy(
-        capabilities=tuple(
-            Capability(id=name, name=name, definition=f"{name}.", examples=("fly", "swim"), general=general)
-            for name, general in kinds
-        )
-    )
-    nodes = nodes_of(catalog)
-    index = CapabilityIndex(
-        catalog, Scripted(nodes, {}, {}), [n.id for n in nodes], taxonomy, embeddings=WordVectors("fly", "swim")
-    )
-    row = {node.id: place for place, node in enumerate(nodes)}
-    scores = np.zeros(len(nodes), np.float32)
-    scores[row["a/x"]], scores[row["a/y"]] = 0.41, 0.40
-    share = index.general(np.array([0.0, 0.6, 0.9], np.float32), scores)
+    tools = {"x": {"web": 1.0}, "y": {"web": 1.0}, "z": {"local": 1.0}, "w": {"own": 1.0}}
+    kinds = (general("web", 1.0), general("local", 0.0), general("own", None))
+    shares = shares_of(tools, {"x": 0.41, "y": 0.40}, *kinds)
     # weights 1 + 0 and 0 + .6, together 1.6; x and y share the first by exp(.01 / .05) : 1
-    assert share[row["a/x"]] == pytest.approx(1 / 1.6 * exp(0.2) / (1 + exp(0.2)), abs=1e-4)
-    assert share[row["a/y"]] == pytest.approx(1 / 1.6 / (1 + exp(0.2)), abs=1e-4)
-    assert share[row["a/z"]] == pytest.approx(0.6 / 1.6, abs=1e-4)
-    assert share[row["a/w"]] == 0
+    assert shares["x"] == pytest.approx(1 / 1.6 * exp(0.2) / (1 + exp(0.2)), abs=1e-4)
+    assert shares["y"] == pytest.approx(1 / 1.6 / (1 + exp(0.2)), abs=1e-4)
+    assert shares["z"] == pytest.approx(0.6 / 1.6, abs=1e-4)
+    assert shares["w"] == 0
+
+
+def test_a_tool_with_a_capability_of_another_branch_is_general_only_as_far_as_it_has_not() -> None:
+    """.9 * (1 - .3) = .63 is general, .9 * (1 - .6) = .36 is not; one of the same branch does not count."""
+    branches = (general("read", None), general("change", None))
+    leaves = (general("web", 1.0, "read"), general("own", None, "read"), general("delete", None, "change"))
+    tools = {"reads": {"web": 0.9, "own": 0.8}, "writes": {"web": 0.9, "delete": 0.3}}
+    deletes = {"deletes": {"web": 0.9, "delete": 0.6}}
+    shares = shares_of(tools | deletes, {}, *branches, *leaves)
+    odds = {"reads": 0.9 / 0.1, "writes": 0.63 / 0.37}
+    assert shares["deletes"] == 0
+    for name, value in odds.items():
+        assert shares[name] == pytest.approx(value / sum(odds.values()), abs=1e-4)
+
+
+def test_a_taxonomy_that_marks_no_general_capability_uses_those_of_the_detailed_one(
+    retriever: AgentGraphRetriever,
+) -> None:
+    index = retriever.selector.capabilities
+    assert not [entry.id for entry in index.taxonomy.capabilities if entry.general is not None]
+    share = index.general(OPEN, (), np.zeros(len(index.rows), np.float32))
+    assert np.flatnonzero(share).tolist() == [index.rows["search/web_search"]]

@@ -20,7 +20,8 @@ from hypothesis import currently_in_test_context, target
 from callsheet.agents import Limits, ToolRegistry
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.tool_result import KeptResults, Kind
-from callsheet.agents.servers.catalogs.listings import LastListings, Listing
+from callsheet.agents.servers.catalogs.last_listings import LastListings
+from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs import Catalog, Loaded, Policy, ServerConfig, User, load

@@ -11,7 +11,7 @@ from typing import Any
 import uvicorn
 from mcp import types
 from mcp.server import Server
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 
 from callsheet.orchestrator.server.listener import listening
 
@@ -65,6 +65,9 @@ class KeyedServer:
                 self.opened.append(key)
             if not self.who(key) and not (self.open and key is None):
                 await PlainTextResponse(f"no such key: {key}", 403)(scope, receive, send)
+                return
+            if scope["path"] == "/api":
+                await JSONResponse({"said": f"contacts of {self.who(key)}"})(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

@@ -85,15 +85,18 @@ async def test_a_client_that_cannot_be_asked_is_an_error_that_says_so(asking: Lo
 
 
 @ERAS
-async def test_the_number_of_questions_is_bounded_and_addresses_are_not_passed_on(old: LocalGateway, mode: str) -> None:
+async def test_the_number_of_questions_is_bounded_and_a_page_is_named_with_its_host_and_address(
+    old: LocalGateway, mode: str
+) -> None:
     heard: list[Any] = []
     answer = types.ElicitResult(action="accept", content={"size": "S"})
     async with old.client(mode, answering(answer, heard)) as client:
         many = said(await client.call_tool("call_tool", {"tool": "asks/many"})).splitlines()
         opened = said(await client.call_tool("call_tool", {"tool": "asks/open"}))
-    assert len(heard) == 5
     assert "5 questions at most" in many[5]
-    assert "no addresses to open" in opened
+    assert len(heard) == 6
+    assert heard[5].message == "The server 'asks' asks: Pay (open this page on x.example: https://x.example/ )"
+    assert "decline" in opened  # the answer did not say that the page was opened
     assert old.log == ["['extensions']", "['elicitation', 'extensions']"]  # first its tools were listed, for nobody
 
 

@@ -3,7 +3,7 @@
 const RUN = { id: "", request: "", status: "running", began: null, elapsed: 0, since: 0, seconds: null, note: "", answer: "", trouble: "", questions: [], revisions: [], steps: [], usage: null, roles: [] };
 const STEP = { status: "waiting", asking: false, calls: [], picked: [], notes: [], added: [], result: "", note: "", error: "", usage: null };
 /** What a step needs, by the kind of the question about it; everything else is a value. */
-const NEEDS = { tool_approval: "needs_approval", unknown_outcome: "outcome_unknown" };
+const NEEDS = { tool_approval: "needs_approval", new_tool: "needs_approval", unknown_outcome: "outcome_unknown" };
 
 /** A run after one more event; a request takes the place of the one before. */
 export const after = (run, event) => (Object.hasOwn(TAKES, event.event) ? TAKES[event.event](run, event) : run);

@@ -5,7 +5,7 @@ import { Exact } from "../server.js";
 
 const WHY_NOT = "Why not? (the worker reads it)", ALWAYS = "Always for this tool";
 const KINDS = {
-  tool_approval: ["Approve this call?", approval], unknown_outcome: ["Did this call take effect?", outcome], needs_input: ["A value is missing", values],
+  tool_approval: ["Approve this call?", approval], new_tool: ["Accept this new tool?", approval], unknown_outcome: ["Did this call take effect?", outcome], needs_input: ["A value is missing", values],
   question: ["A question for you", answer],
 };
 

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 from langchain_core.messages import HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import ToolRegistry
+from callsheet.agents.calls.review import decision_on
 from callsheet.graphs import Loaded, Policy, User, load
 from commands import run
+from scripted_model import ScriptedModel, calls
 
 SERVER = """
 import json, sys
@@ -148,3 +151,95 @@ async def test_another_entry_of_the_same_name_inherits_no_news(config: Path) -> 
     entries["mcpServers"]["ide"]["env"] = {"LANG": "de"}
     config.write_text(json.dumps(entries))
     assert waiting(await asyncio.to_thread(load, config, yes=True)) == []
+
+
+class Run:
+    """A run whose worker opens a project, asks for the tool that its server then adds, and calls it."""
+
+    def __init__(self, loaded: Loaded, *more: str, **settings: Any) -> None:
+        wants = [calls("ide_open_project"), calls("need_tool", tools=["ide/build", *more]), calls("ide_build")]
+        ends = calls("finish", status="done", answer="Built.")
+        self.model = ScriptedModel(replies=[*wants, ends])
+        chosen = {"planning": "none", "allow": ("ide/open_project",), **settings}
+        workflow = create_supervisor(loaded, worker_model=self.model, settings=Settings(**chosen))
+        self.app = workflow.compile(checkpointer=InMemorySaver())
+        self.thread: Any = {"configurable": {"thread_id": "1"}}
+
+    async def asked(self) -> Any:
+        """Starts the run, and returns what it asks first."""
+        state = await self.app.ainvoke({"messages": [HumanMessage("open project and build it")]}, self.thread)
+        return self._question(state)
+
+    async def answer(self, question: Any, word: Any, **more: Any) -> Any:
+        """Answers a question, and returns the next one, or the end."""
+        resume = {question.id: decision_on(word, question.value, **more)}
+        state = await self.app.ainvoke(Command(resume=resume), self.thread)
+        return self._question(state)
+
+    def _question(self, state: Any) -> Any:
+        waiting = state.get("__interrupt__")
+        return waiting[0] if waiting else state
+
+    def said(self, name: str) -> str:
+        """What the model was told as the answer of its last call of a tool."""
+        messages = self.model.shown[-1]["messages"]
+        return next(one.text for one in reversed(messages) if isinstance(one, ToolMessage) and one.name == name)
+
+
+async def test_a_person_accepts_a_late_tool_in_the_run(config: Path) -> None:
+    run = Run(await asyncio.to_thread(load, config, yes=True))
+    question = await run.asked()
+    asked = question.value
+    assert "[its server now also has ide/build; need_tool adds what you name" in run.said("ide_open_project")
+    assert asked["action_requests"][0]["name"] == "accept_tool"
+    assert asked["action_requests"][0]["args"]["definition"]["description"] == "Builds it."
+    assert "Builds it." in asked["action_requests"][0]["description"]
+    assert (asked["type"], asked["tool"]) == ("new_tool", "ide/build")
+    assert asked["review_configs"][0]["allowed_decisions"] == ["approve", "reject"]
+    assert '"description": "Builds it."' in asked["shown"]
+    call = await run.answer(question, "approve")
+    assert run.said("need_tool").startswith("You can now call:\nide_build")
+    assert call.value["tool"] == "ide/build"  # it is accepted, and its call needs the usual approval
+    ended = await run.answer(call, "approve")
+    assert run.said("ide_build").startswith("did build")
+    assert ended["messages"][-1].text.startswith("Built.")
+    later = await asyncio.to_thread(load, config, yes=True, anew=True)
+    assert ("ide/build", "new") not in waiting(later)
+
+
+async def test_a_late_tool_that_a_person_rejects_stays_out(config: Path) -> None:
+    run = Run(await asyncio.to_thread(load, config, yes=True))
+    ended = await run.answer(await run.asked(), "reject", message="not today")
+    assert run.said("need_tool") == "ide/build cannot be used now: a person has not accepted it: not today"
+    assert "review it with `callsheet approve ide`" in ended["messages"][-1].text
+    assert ("ide/build", "new") in waiting(await asyncio.to_thread(load, config, yes=True))
+
+
+async def test_each_late_tool_is_a_question_of_its_own(config: Path) -> None:
+    server = config.parent / "server.py"
+    server.write_text(SERVER.replace('tool("build", "Builds it.")]', 'tool("build", ""), tool("deploy", "Ships it.")]'))
+    run = Run(await asyncio.to_thread(load, config, yes=True), "ide/deploy")
+    second = await run.answer(await run.asked(), "reject")
+    assert second.value["action_requests"][0]["args"]["tool"] == "ide/deploy"
+    await run.answer(second, "approve")
+    told = run.said("need_tool")
+    assert "ide_deploy (agent ide): Ships it." in told
+    assert "ide/build cannot be used now: a person has not accepted it" in told
+
+
+async def test_where_nobody_is_asked_the_refusal_names_the_command(config: Path) -> None:
+    run = Run(await asyncio.to_thread(load, config, yes=True), approval="never")
+    ended = await run.asked()
+    assert "its server now also has" not in run.said("ide_open_project")
+    assert "look at it with `callsheet approve ide/build`" in run.said("need_tool")
+    assert "messages" in ended
+
+
+async def test_an_answer_about_another_definition_accepts_nothing(config: Path) -> None:
+    run = Run(await asyncio.to_thread(load, config, yes=True))
+    question = await run.asked()
+    other = {**question.value, "hash": "0" * 64}
+    again = await run.app.ainvoke(Command(resume={question.id: decision_on("approve", other)}), run.thread)
+    (asked,) = again["__interrupt__"]
+    assert asked.value["problem"].startswith("its definition has changed since this was asked")
+    assert ("ide/build", "new") in waiting(await asyncio.to_thread(load, config, yes=True))
