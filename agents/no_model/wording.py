@@ -134,8 +134,15 @@ def refusal(reading: StepReading, registry: ToolRegistry, find: Find) -> str:
     if reading.others:
         why.append(f"{', '.join(reading.others)} would do as well: name one of them")
     said = example(tool, registry, find, _proposed(reading))
-    hint = f"This works: {said}" if said else f"Name the values: `callsheet call {tool.id} name=value ...`"
+    hint = _hint(said, reading) if said else f"Name the values: `callsheet call {tool.id} name=value ...`"
     return f"the nearest tool, {tool.id}, was not called: {', and '.join(why)}. {shown(hint)}"
+
+
+def _hint(said: str, reading: StepReading) -> str:
+    """Returns the wording that works, and the words of the step that it leaves out: with them, more may be meant."""
+    kept = frozenset(split_name(said).split())
+    dropped = [word for word in reading.unused if not kept.issuperset(split_name(word).split())]
+    return f"Without {quoted(dropped)}, this works: {said}" if dropped else f"This works: {said}"
 
 
 def _if_harmless(reading: StepReading, registry: ToolRegistry) -> str:

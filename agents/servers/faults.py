@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
 
 from callsheet.agents.calls.call_context import CallRequest
 from callsheet.agents.calls.tool_result import Effect, Fault, Outcome, failed_outcome
@@ -39,10 +40,16 @@ _LONGEST_URL = 2_000
 
 
 class Faults:
-    """Makes faults from the errors of one server; ``cause`` is the error that broke the connection, if known."""
+    """Makes faults from the errors of one server; ``cause`` is the error that broke the connection, if known.
 
-    def __init__(self, redaction: Redaction) -> None:
+    Args:
+        redaction: What hides the secrets of the server.
+        url: The address of a server over HTTP, which a fault of the connection names.
+    """
+
+    def __init__(self, redaction: Redaction, url: str = "") -> None:
         self.redaction = redaction
+        self._address = _plain(url)
         self.hidden = redaction.text
         self.child: ChildProcess | None = None
         self.cause: BaseException | None = None
@@ -125,9 +132,9 @@ class Faults:
         return Fault("tool" if is_of_tool else "protocol", text, effect="reported")
 
     def _said(self, what: str) -> str:
+        lines = [f"{what} ({self._address})" if self._address else what]
         if self.child is None:
-            return self.hidden(what)
-        lines = [what]
+            return self.hidden(lines[0])
         if self.child.printed:
             lines.append(f"Not of the protocol, it printed: {self.child.printed}")
         if self.child.last_words:
@@ -202,6 +209,16 @@ def _pages(elicitations: object, hidden: Callable[[str], str]) -> str:
         if page:
             pages.append(page)
     return " and ".join(pages)
+
+
+def _plain(url: str) -> str:
+    """Returns an address without user, query and fragment; empty for none, and for one that cannot be read."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
 def _doubt(method: str, effect: Effect = "unknown") -> str:

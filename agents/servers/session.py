@@ -79,7 +79,7 @@ class Session:
         self.limits = limits.own(server.callsheet.limits)
         self._expanded = server.expanded(os.environ, self.caller.values)
         named = named_in(server, os.environ)
-        self._faults = Faults(of_server(self._expanded, named, everything=True))
+        self._faults = Faults(of_server(self._expanded, named, everything=True), self._expanded.url or "")
         self.hidden = self._faults.hidden
         self._redaction = of_server(self._expanded, named)
         hide_in_logs(self._redaction)

@@ -32,10 +32,7 @@ class SchemaTokens:
         return sum(self._counts[tool] for tool in ids)
 
     def copied(self, tool: str, others: Iterable[str]) -> str:
-        """Returns the first of the other tools of the same agent that differs by its name only; empty if there is none.
-
-        Empty if none is.
-        """
+        """Returns the first of the other tools of the same agent that differs by its name only; empty if none does."""
         own = self._catalog.tool(tool)
         known = (self._catalog.tool(other) for other in others if other != tool and own.description)
         alike = [one for one in known if one.agent == own.agent and one.description == own.description]

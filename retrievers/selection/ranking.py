@@ -328,31 +328,23 @@ class Ranker:
         outcomes: Mapping[str, Outcomes],
         settings: SelectSettings,
     ) -> list[Scores]:
-        """Returns the scores with the evidence of capabilities and of earlier calls; the same list without either."""
+        """Returns the scores plus the evidence of capabilities, with those of tools that failed before reduced.
+
+        Without either, this is the same list. The verdict does not use them.
+        """
         if demand is not None:
-            scored = self._raised(scored, demand, settings)
+            weight = np.float32(settings.capability_weight)
+            more = [weight * self.capabilities.evidence(q, sure=settings.capability_sure) for q in demand]
+            raised = [(s + evidence).astype(np.float32) for s, evidence in zip(scored, more, strict=False)]
+            scored = [*raised, *scored[len(raised) :]]
         if outcomes:
-            scored = self._with_outcomes(scored, outcomes, settings)
+            shift = np.zeros(len(self.nodes), np.float32)
+            for tool, counts in outcomes.items():
+                row = self.row.get(tool)
+                if row is not None:
+                    shift[row] = scoring.outcome_shift(counts.done, counts.failed, temperature=settings.temperature)
+            scored = [scores + shift for scores in scored]
         return scored
-
-    def _raised(self, scored: list[Scores], demand: Scores, settings: SelectSettings) -> list[Scores]:
-        """Returns the scores plus the evidence of capabilities; the verdict does not use it."""
-        weight = np.float32(settings.capability_weight)
-        sure = settings.capability_sure
-        more = [weight * self.capabilities.evidence(q, sure=sure) for q in demand]
-        raised = [(s + evidence).astype(np.float32) for s, evidence in zip(scored, more, strict=False)]
-        return [*raised, *scored[len(raised) :]]
-
-    def _with_outcomes(
-        self, scored: list[Scores], outcomes: Mapping[str, Outcomes], settings: SelectSettings
-    ) -> list[Scores]:
-        """Returns the scores with those of tools that failed before reduced; the verdict does not use it."""
-        shift = np.zeros(len(self.nodes), np.float32)
-        for tool, counts in outcomes.items():
-            row = self.row.get(tool)
-            if row is not None:
-                shift[row] = scoring.outcome_shift(counts.done, counts.failed, temperature=settings.temperature)
-        return [scores + shift for scores in scored]
 
     def _shares(
         self, by_tool: Sequence[Scores], general: Scores, settings: SelectSettings

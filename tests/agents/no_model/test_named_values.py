@@ -117,21 +117,22 @@ class Desk:
 
 
 @pytest.mark.parametrize(
-    ("request_", "works"),
+    ("request_", "hint", "works"),
     [
-        ("Which events do I have on 2026-12-01?", "List events 2026-12-01"),
-        ("create note title: Groceries, text: buy milk and eggs",
+        ("Which events do I have on 2026-12-01?", '. Without "have", this works', "List events 2026-12-01"),
+        ("create note title: Groceries, text: buy milk and eggs", ". This works",
          'Create note title: "Groceries", text: "buy milk and eggs"'),
-        ("create note title Groceries text milk", 'Create note title: "Groceries", text: "milk"'),
-        ("delete the note Groceries", 'Delete note "Groceries"'),
-        ("delete 5 notes", 'Delete note "text"'),
+        ("create note title Groceries text milk", ". This works", 'Create note title: "Groceries", text: "milk"'),
+        ("delete the note Groceries", ". This works", 'Delete note "Groceries"'),
+        ("Remind Ann to delete the note Groceries", '. Without "Remind", "Ann", this works', 'Delete note "Groceries"'),
+        ("delete 5 notes", '. Without "5", this works', 'Delete note "text"'),
     ],
 )  # fmt: skip
-def test_a_refusal_says_this_request_in_words_that_work(request_: str, works: str) -> None:
+def test_a_refusal_says_this_request_in_words_that_work(request_: str, hint: str, works: str) -> None:
     desk = Desk()
     allowed = ("desk/create_note", "desk/delete_note")
     app = create_supervisor(outside(desk.agents()), settings=Settings(allow=allowed)).compile()
     result = app.invoke({"messages": [HumanMessage(request_)]})["results"]["1"]
     assert (result["status"], desk.done) == ("needs_input", [])
-    assert result["error"].endswith(f"This works: {works}")
+    assert result["error"].endswith(f"{hint}: {works}")
     assert app.invoke({"messages": [HumanMessage(works)]})["results"]["1"]["status"] == "done"

@@ -121,7 +121,7 @@ def test_what_is_left_over_is_said_and_nothing_is_called(files: FileAgents) -> N
     result = state["results"]["1"]
     assert (result["status"], result["calls"]) == ("needs_input", [])
     assert 'it would ignore "first", "line"' in result["error"]
-    assert result["error"].endswith("This works: Read file a.txt")
+    assert result["error"].endswith('. Without "first", "line", this works: Read file a.txt')
 
 
 def test_a_tool_that_may_change_something_is_never_called_unless_allowed(files: FileAgents) -> None:

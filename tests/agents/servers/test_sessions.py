@@ -233,9 +233,13 @@ async def test_a_listing_is_what_the_server_sent(pool: SessionPool) -> None:
         (ServerConfig(command="no-such-program"), "'no-such-program' was not found"),
         (ServerConfig(command=sys.executable, args=("${CALLSHEET_UNSET}",)), "CALLSHEET_UNSET"),
         (ServerConfig(url="http://127.0.0.1:9/mcp", transport="http"), "ConnectError"),
+        (ServerConfig(url="http://127.0.0.1:9/mcp?page=2", transport="http"), "(http://127.0.0.1:9/mcp)"),
+        (ServerConfig(url="http://ann:s3cr3t-word@127.0.0.1:9/mcp", transport="http"), "(http://127.0.0.1:9/mcp)"),
     ],
 )
-async def test_a_server_that_cannot_start_says_why(pool: SessionPool, config: ServerConfig, words: str) -> None:
+async def test_a_server_that_cannot_start_says_why_and_where(
+    pool: SessionPool, config: ServerConfig, words: str
+) -> None:
     listing = await pool.list_tools(config)
     assert listing.kind == "start"
     assert words in listing.error
