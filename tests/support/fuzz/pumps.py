@@ -77,6 +77,16 @@ def _ratio(use: Callable[[str], object], text: Callable[[int], str]) -> float:
     *steps, size = _SIZES
     # Twice: what disturbs the clock once is longer than most texts take.
     size = next((step for step in steps if all(_seconds(use, text(step)) > _LONG_ENOUGH for _ in range(2))), size)
+    ratio, seconds = _grown(use, text, size)
+    # A short time may jump once, where the engine takes more memory: what grows too fast does so further on too.
+    while SUPERLINEAR <= ratio < float("inf") and seconds < _LONG_ENOUGH:
+        size *= 4
+        ratio, seconds = _grown(use, text, size)
+    return ratio
+
+
+def _grown(use: Callable[[str], object], text: Callable[[int], str], size: int) -> tuple[float, float]:
+    """The time for a text of this size by the time for one of a quarter, and its seconds."""
     ratio = 0.0
     # What disturbs a clock only makes a time longer, so the shortest of several is the nearest to the truth.
     long = short = cut = float("inf")
@@ -84,7 +94,7 @@ def _ratio(use: Callable[[str], object], text: Callable[[int], str]) -> float:
         time.sleep(attempt / 50)  # what disturbs the clock of a thread may go on for a while
         long = min(long, _seconds(use, text(size)))
         if long < SUPERLINEAR * _SHORTEST:
-            return 0.0
+            return 0.0, long
         short = min(short, _seconds(use, text(size // 4)))
         ratio = long / max(short, _SHORTEST)
         if long > _LONG_ENOUGH:
@@ -93,7 +103,7 @@ def _ratio(use: Callable[[str], object], text: Callable[[int], str]) -> float:
                 ratio = float("inf")
         if ratio < SUPERLINEAR:
             break
-    return ratio
+    return ratio, long
 
 
 def _cut(text: str) -> None:

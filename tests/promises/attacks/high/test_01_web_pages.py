@@ -130,7 +130,7 @@ def test_studio_and_programs_go_on_working(server: DevServer) -> None:
 @pytest.mark.server
 def test_a_client_that_is_not_authenticated_loosens_nothing(server: DevServer, folder: Path) -> None:
     """Be it in the context of a run or in that of an assistant."""
-    assert "nobody can be asked here" in posted(server, content_type="application/json").text
+    assert "Nobody is here to confirm the call" in posted(server, content_type="application/json").text
     made = httpx.post(
         f"{server.url}/assistants", json={"graph_id": "supervisor", "context": {"approval": "never"}}
     ).json()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from callsheet.agents.calls.call_context import Limits
+from callsheet.agents.calls.credentials import Caller
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.session_pool import SessionPool, end_all
 from callsheet.graphs.catalog.formats.server_config import read_configuration
@@ -56,7 +57,7 @@ async def test_no_timer_outlives_its_session(fleet: Fleet, monkeypatch: pytest.M
 
     monkeypatch.setattr(loop, "call_later", call_later)
     pool = SessionPool(limits=Limits(idle=IDLE))
-    session = await pool._ready(("run", "a", ""), server)
+    session = await pool._ready(("run", "a", ""), server, Caller())
     await session.ask("tools/call", {"name": "work", "arguments": {}}, 30)
     assert not timers[-1].cancelled()
     await end(pool, session)
