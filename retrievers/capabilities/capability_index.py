@@ -32,6 +32,8 @@ LIKELY = 0.5
 MOST = 3
 BEST = 3
 SUREST = np.float32(0.99)
+_BLOCK = 256
+"""Number of texts that are compared with all phrases at once."""
 POSSIBLE = 0.1
 """Minimum confidence at which a tool possibly has a capability."""
 
@@ -162,10 +164,10 @@ class CapabilityIndex:
         index = self.general_index
         asked = index.asked(query, spans)[0]
         for general in index.general_classes:
-            powers = scores[general.rows] / GENERAL_TEMPERATURE + general.log_odds
-            powers = powers[scores[general.rows] > -1]
-            rows = general.rows[scores[general.rows] > -1]
+            known = scores[general.rows] > -1
+            rows = general.rows[known]
             if len(rows):
+                powers = scores[rows] / GENERAL_TEMPERATURE + general.log_odds[known]
                 shares = np.exp(powers - powers.max())
                 weight = general.weight + float(asked[general.column])
                 found[rows] += np.float32(weight) * shares / shares.sum()
@@ -248,9 +250,29 @@ class CapabilityIndex:
 
     def _fit(self, similar: NDArray[np.float32]) -> NDArray[np.float32]:
         """From phrases to leaves: half of the best phrase, half of the mean of the best three."""
-        ends = np.cumsum([len(phrases) for phrases in self._phrases])[:-1]
-        best = [np.sort(part, axis=1)[:, -BEST:] for part in np.split(similar, ends, axis=1)]
-        return np.stack([0.5 * (part[:, -1] + part.mean(axis=1)) for part in best], axis=1).astype(np.float32)
+        fits = np.empty((len(similar), len(self.leaves)), np.float32)
+        counts = np.minimum(self._counts_of_phrases, BEST).astype(np.float32)
+        # In blocks: each has the phrases of all leaves side by side, padded to the most that a leaf has.
+        for start in range(0, len(similar), _BLOCK):
+            block = similar[start : start + _BLOCK]
+            padded = np.pad(block, ((0, 0), (0, 1)), constant_values=-np.inf)
+            best = np.sort(padded[:, self._places_of_phrases], axis=2)[:, :, -BEST:]
+            means = np.where(np.isfinite(best), best, np.float32(0)).sum(axis=2) / counts
+            fits[start : start + _BLOCK] = 0.5 * (best[:, :, -1] + means)
+        return fits
+
+    @cached_property
+    def _counts_of_phrases(self) -> NDArray[np.intp]:
+        """The number of phrases of each leaf, ``(c,)``."""
+        return np.array([len(phrases) for phrases in self._phrases])
+
+    @cached_property
+    def _places_of_phrases(self) -> NDArray[np.intp]:
+        """The places of each leaf's phrases, ``(c, most)``; what it has less than the most is the place after all."""
+        counts = self._counts_of_phrases
+        numbers = np.arange(counts.max())
+        first = np.cumsum(counts) - counts
+        return np.where(numbers < counts[:, None], first[:, None] + numbers, counts.sum())
 
     @cached_property
     def _columns(self) -> dict[str, list[int]]:
