@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
-import uvicorn
 from mcp import types
 from mcp.server import Server
 from starlette.responses import Response
 
 from callsheet.orchestrator.server.listener import listening
+from web_thread import web_thread
 
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
 CARD_TYPE = "application/mcp-server-card+json"
@@ -117,13 +115,5 @@ def domain() -> Iterator[Domain]:
     """Serves a domain that has only its MCP server so far."""
     with listening(0) as listener:
         served = Domain(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        web = uvicorn.Server(uvicorn.Config(served, log_level="critical", timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=web.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        try:
-            while not web.started:
-                time.sleep(0.01)
+        with web_thread(served, listener):
             yield served
-        finally:
-            web.should_exit = True
-            thread.join()

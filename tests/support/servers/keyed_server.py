@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import uvicorn
 from mcp import types
 from mcp.server import Server
 from starlette.responses import JSONResponse, PlainTextResponse
 
 from callsheet.orchestrator.server.listener import listening
+from web_thread import web_thread
 
 HEADER = "x-crm-key"
 
@@ -77,13 +75,5 @@ def keyed_server() -> Iterator[KeyedServer]:
     """Serves it on a free port of this machine."""
     with listening(0) as listener:
         server = KeyedServer(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        web = uvicorn.Server(uvicorn.Config(server, log_level="critical", timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=web.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        try:
-            while not web.started:
-                time.sleep(0.01)
+        with web_thread(server, listener):
             yield server
-        finally:
-            web.should_exit = True
-            thread.join()
