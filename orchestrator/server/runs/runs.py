@@ -13,7 +13,7 @@ from starlette.requests import Request
 from typing_extensions import TypedDict
 
 from callsheet.graphs import UnknownNameError
-from callsheet.orchestrator.run_events import RunEvent, state_events
+from callsheet.orchestrator.run_events import RunEvent, last_states, state_events
 from callsheet.orchestrator.server.page_requests import RefusedError
 
 MOST_RUNS = 50
@@ -133,9 +133,11 @@ class Runs:
             yield event
 
     async def _told(self, request: Request, thread: str) -> AsyncIterator[RunEvent]:
-        """Yields what the last state of a thread tells."""
-        state = await self.state(request, thread)
-        for event in state_events(state) if state else ():
+        """Yields what the last state of a thread's last request tells."""
+        # For a moment, the last state of the thread is that of an answered request with the next one added to its
+        # messages. The state before it is the answered request's own.
+        states = last_states(await self.history(request, thread, most=2))
+        for event in state_events(states[0]) if states else ():
             yield event
 
 

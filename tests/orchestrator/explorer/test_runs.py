@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
 from callsheet.agents.calls.tool_result import KeptResults
@@ -23,11 +23,11 @@ from callsheet.orchestrator.run_events import MODES, RunEvent, event_of
 from callsheet.orchestrator.server import Site
 from callsheet.orchestrator.server.runs.local_backend import LocalBackend
 from callsheet.orchestrator.server.runs.question_views import WITHHELD
-from callsheet.orchestrator.server.runs.runs import Runs
+from callsheet.orchestrator.server.runs.runs import Runs, config_of
 from callsheet.orchestrator.server.runs.visible_events import VisibleEvents
 from callsheet.orchestrator.supervisor import create_supervisor
 from explored import client_of, explorer, served
-from explored_page import shown
+from explored_page import shown, watched
 from fake_agents import FakeAgents
 from kept_runs import ASKING, ENDED, PICKED, RESULT, REVISED, USAGE, USED, WORKED, Kept, moment, with_values
 from page_runs import drawn_runs
@@ -293,6 +293,20 @@ async def test_a_live_run_tells_at_each_moment_what_its_checkpoints_will_tell(we
         assert past["status"] == "done"
     second, first = shown(weather.client, "t")
     assert [run["request"] for run in (first, second)] == ["the weather, and then the rate", "and once more"]
+
+
+async def test_an_answered_request_is_told_as_it_was_while_the_next_one_is_added(weather: ShopPage) -> None:
+    await weather.events("the weather, and then the rate")
+    before = watched(weather.client, "t")[-1]
+    async with weather.threads.saver("t") as saver:
+        app = weather.workflow.compile(checkpointer=saver)
+        await app.aupdate_state(config_of("t"), {"messages": [HumanMessage("and once more")]}, as_node="__start__")
+        state = await app.aget_state(config_of("t"))
+    assert state.values["messages"][-1].content == "and once more"
+    assert before["answer"].startswith("Sun")
+    parts = ("id", "request", "status", "seconds", "answer", "steps")
+    after = watched(weather.client, "t")[-1]
+    assert {part: after[part] for part in parts} == {part: before[part] for part in parts}
 
 
 async def test_the_page_shows_of_a_run_what_the_command_line_prints(

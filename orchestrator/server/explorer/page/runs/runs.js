@@ -94,7 +94,10 @@ function showThread(view, id) {
   mine.signal.addEventListener("abort", () => clearInterval(ticking));
 
   async function load() {
+    const current = answered?.id;
     const [, ...others] = await ask("run", { id });
+    // A request that began meanwhile has put the one before it in its place; this answer does not have it.
+    if (answered?.id !== current) return;
     earlier.replaceChildren(...others.reverse().map((events) => turn(told(events))));
   }
 
