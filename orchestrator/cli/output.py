@@ -374,10 +374,16 @@ class Show:
             self._indented(text, style)
 
     def _used(self, step: str, tool: str) -> None:
-        """Prints a pick and its reason when it is called for the first time."""
-        why = self._why.get(step, {}).pop(tool, "")
-        if why:
-            self._heading(f"Step {escape(step)}: picked [cyan]{escape(tool)}[/]  [not bold {GREY}]{escape(why)}[/]")
+        """Prints a pick and its reason when it is called for the first time.
+
+        A worker of several steps calls all tools in its first step, so the other steps are looked at, too.
+        """
+        for chosen in dict.fromkeys([step, *self._why]):
+            why = self._why.get(chosen, {}).pop(tool, "")
+            if why:
+                about = f"[cyan]{escape(tool)}[/]  [not bold {GREY}]{escape(why)}[/]"
+                self._heading(f"Step {escape(chosen)}: picked {about}")
+                return
 
     def _step(self, event: Mapping[str, Any]) -> None:
         result = event["result"]

@@ -50,6 +50,17 @@ def test_the_picks_in_use_are_printed_and_with_explain_all(capsys: pytest.Captur
     assert capsys.readouterr().out.splitlines() == (["Step 1: picked", *everything] if explain else used)
 
 
+def test_the_picks_of_all_steps_of_a_worker_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = output.Show()
+    for step, tool in (("1", "a/read"), ("2", "a/write")):
+        selection = {"query": "q", "verdict": "found", "agents": [], "why": {tool: f"for step {step}"}}
+        shown.event({"event": "picked", "step_id": step, "why": selection["why"], "selection": selection})
+    for tool in ("a/read", "a/write", "a/write"):
+        shown.event({"event": "tool_started", "step_id": "1", "call_id": tool, "tool": tool})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["Step 1: picked a/read  for step 1", "Step 2: picked a/write  for step 2"]
+
+
 @pytest.mark.parametrize("note", ["", "no tool was called"])
 def test_a_step_that_is_done_without_a_call_says_so(capsys: pytest.CaptureFixture[str], note: str) -> None:
     result = {"id": "1", "status": "done", "calls": [], "error": "", "note": note}
