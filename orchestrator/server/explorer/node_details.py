@@ -316,6 +316,7 @@ def search(visible: VisibleCatalog, given: SearchQuery) -> Json:
         "skills": [{"link": link(skill.id), "score": skill.score} for skill in selection.skills],
         "asked": [{"kind": unit.kind, "text": page_text(unit.text)} for unit in trace.units],
         "probability": selection.probability,
+        "order": page_text(selection.order_note),
         "reason": page_text(trace.verdict or "nothing is selected"),
         "considered": [
             {"link": link(node.id), **{name: getattr(node, name) for name in measures}} for node in trace.nodes
