@@ -128,6 +128,8 @@ def ask(
         with threads.locked(thread), _terminated_like_interrupted():
             ran = _answered(workflow, threads, thread, given, show, settings.approval)
     except (KeyboardInterrupt, click.Abort):
+        if show is not None:
+            show.reasons()
         for line in [*_left_open(loaded, thread), f"continue with: {again}"]:
             click.echo(f"\n{line}", err=True)
         raise
@@ -203,6 +205,8 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
             if approval == "never" or show is None or not has_terminal():
                 answers |= leave_inputs(ran.waiting)
             left = [one for one in ran.waiting if one.id not in answers]
+            if left and show is not None:
+                show.reasons()
             asked = ask_person(left) if left and has_terminal() else {}
             answers = {**answers, **asked}
             if not answers:

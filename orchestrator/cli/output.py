@@ -287,6 +287,8 @@ class Show:
         self._told: dict[str, list[Any]] = {}
         self._usage: Mapping[str, Any] = {}
         self._status: Status | None = None
+        # Why steps were not done: step id, reason and colour. They wait, because an answer that follows repeats them.
+        self._reasons: list[tuple[str, str, str]] = []
 
     def working(self) -> AbstractContextManager[object]:
         """Shows in a terminal that the run is working, with the progress that a call reports."""
@@ -295,6 +297,8 @@ class Show:
 
     def event(self, event: RunEvent) -> None:
         """Prints one event of the supervisor; unknown events are ignored."""
+        if event.get("event") not in ("step", "usage"):
+            self.reasons()
         match event.get("event"):
             case "plan":
                 self._plan(event)
@@ -311,13 +315,13 @@ class Show:
                 self._usage = event
             case "tool_started":
                 self._used(event.get("step_id", ""), event["tool"])
-            case "progress" if self._status is not None:
-                self._status.update(escape(cut_line(progress_line(event), _WIDTH)))
-            case "tool_finished" if self._status is not None:
-                self._status.update(_WORKING)
+            case "progress" | "tool_finished" if self._status is not None:
+                progress = event["event"] == "progress"
+                self._status.update(escape(cut_line(progress_line(event), _WIDTH)) if progress else _WORKING)
 
     def answer(self, text: str, seconds: float) -> None:
         """Prints the answer."""
+        self.reasons(besides=text)
         self._heading(f"Answer ({seconds:.1f} s)")
         self._console.print(escape(self._runnable(text)))
         if self._usage.get("calls"):
@@ -327,6 +331,7 @@ class Show:
 
     def waiting(self, interrupts: Sequence[Any], again: str) -> None:
         """Prints the questions that wait for a person, and the command to continue."""
+        self.reasons()
         self._heading("Waiting for you")
         for one in interrupts:
             asked = flat(one.value)
@@ -339,6 +344,14 @@ class Show:
         self._console.print(f"Continue in a terminal with: {escape(again)}")
         if len(approve_all(interrupts)) == len(interrupts):
             self._console.print("or skip all questions with --approval never; deletions still need a person")
+
+    def reasons(self, *, besides: str = "") -> None:
+        """Prints why steps were not done, if that is not printed yet and not in the text ``besides``."""
+        known = " ".join(besides.split())
+        for step, reason, colour in self._reasons:
+            if " ".join(reason.split()) not in known:
+                self._line(f"Step {step}: {reason}", colour)
+        self._reasons.clear()
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
         if not plan["steps"]:  # the answer says why
@@ -402,7 +415,7 @@ class Show:
             said = cut_line(call["error"] or call["output"], _WIDTH)
             self._indented(f"-> {said}", "red" if call["error"] else "", 4)
         if result["error"] and not any(call["error"] and result["error"].endswith(call["error"]) for call in new):
-            self._line(result["error"], colour)
+            self._reasons.append((result["id"], result["error"], colour))
 
     def _line(self, text: str, style: str = "", by: int = 2) -> None:
         self._indented(cut_line(text, _WIDTH), style, by)
