@@ -128,8 +128,6 @@ def ask(
         with threads.locked(thread), _terminated_like_interrupted():
             ran = _answered(workflow, threads, thread, given, show, settings.approval)
     except (KeyboardInterrupt, click.Abort):
-        if show is not None:
-            show.reasons()
         for line in [*_left_open(loaded, thread), f"continue with: {again}"]:
             click.echo(f"\n{line}", err=True)
         raise

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -290,10 +290,16 @@ class Show:
         # Why steps were not done: step id, reason and colour. They wait, because an answer that follows repeats them.
         self._reasons: list[tuple[str, str, str]] = []
 
-    def working(self) -> AbstractContextManager[object]:
+    @contextmanager
+    def working(self) -> Iterator[None]:
         """Shows in a terminal that the run is working, with the progress that a call reports."""
         self._status = self._console.status(_WORKING) if self._console.is_terminal else None
-        return self._status or nullcontext()
+        try:
+            with self._status or nullcontext():
+                yield
+        except BaseException:
+            self.reasons()  # no answer follows
+            raise
 
     def event(self, event: RunEvent) -> None:
         """Prints one event of the supervisor; unknown events are ignored."""
