@@ -425,7 +425,7 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
     for skill in selection.skills:
         names = f", names {', '.join(skill.tools)}" if skill.tools else ""
         out.print(escape(f"skill {skill.id} ({skill.score:.2f}){names}"))
-    notes: list[str] = []
+    notes = [selection.order_note] if selection.order_note else []
     if selection.verdict == "unsure":
         notes.append(f"It is not sure that one of these fits: {selection.probability:.2f} likely, by the best score.")
     without_tools = [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]
