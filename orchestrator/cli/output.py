@@ -367,7 +367,7 @@ class Show:
         if self._explain:
             notes += [(f"{tool}  {picked.why[tool]}", "") for tool in picked.tool_ids]
         else:
-            self._why[step] = dict(event["why"])
+            self._why[step] = dict(picked.why)
         if notes:
             self._heading(f"Step {escape(step)}: picked")
         for text, style in notes:
@@ -425,7 +425,7 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
     for skill in selection.skills:
         names = f", names {', '.join(skill.tools)}" if skill.tools else ""
         out.print(escape(f"skill {skill.id} ({skill.score:.2f}){names}"))
-    notes: list[str] = []
+    notes = [selection.order_note] if selection.order_note else []
     if selection.verdict == "unsure":
         notes.append(f"It is not sure that one of these fits: {selection.probability:.2f} likely, by the best score.")
     without_tools = [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]

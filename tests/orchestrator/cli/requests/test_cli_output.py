@@ -36,6 +36,13 @@ def test_every_row_of_retrieve_has_a_tool_and_the_other_agents_are_named_once(cl
     assert [name in last for name in ("mail (", "files (", "weather")] == [True, True, False]
 
 
+def test_retrieve_says_what_orders_agents_whose_scores_have_another_order(cli: Cli) -> None:
+    told = cli("retrieve", "read the file notes.txt and send it by mail to Ann", "--catalog", str(CATALOG))[1]
+    assert re.findall(r"(?m)^(files|mail|weather) ", told) == ["files", "mail", "weather"]
+    assert "Order: how likely a part of the request needs the agent; the score compares with the whole" in told
+    assert "Order: " not in cli("retrieve", "will it rain tomorrow", "--catalog", str(CATALOG))[1]
+
+
 @pytest.mark.parametrize("explain", [False, True])
 def test_the_picks_in_use_are_printed_and_with_explain_all(capsys: pytest.CaptureFixture[str], explain: bool) -> None:
     why = {f"a/t{n}": f"score {n}" for n in range(3)}
