@@ -57,7 +57,7 @@ _WAITS = {
 @click.command(short_help="Answer a request: plan steps, find tools, carry out the steps.")
 @click.argument("query", required=False)
 @run_options
-@size_options(50, 128, "step")
+@size_options(50, 128, "worker", default="15")
 @click.option(
     "--planning",
     default="auto",
@@ -116,7 +116,8 @@ def ask(
     from callsheet.orchestrator.supervisor import create_supervisor
 
     allowed = tuple(loaded.catalog.tool(tool_id).id for tool_id in allow)
-    settings = Settings(allow=allowed, attended=not options.as_json and has_terminal(), **of_run)
+    given_settings = {name: value for name, value in of_run.items() if value is not None}
+    settings = Settings(allow=allowed, attended=not options.as_json and has_terminal(), **given_settings)
     registry = ToolRegistry.from_catalog(loaded)
     workflow = create_supervisor(
         loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()

@@ -386,7 +386,7 @@ class Show:
         if self._explain:
             notes += [(f"{tool}  {picked.why[tool]}", "") for tool in picked.tool_ids]
         else:
-            self._why[step] = dict(event["why"])
+            self._why[step] = dict(picked.why)
         if notes:
             self._heading(f"Step {escape(step)}: picked")
         for text, style in notes:
