@@ -204,13 +204,18 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
             if approval == "never" or show is None or not has_terminal():
                 answers |= leave_inputs(ran.waiting)
             left = [one for one in ran.waiting if one.id not in answers]
-            if left and show is not None:
-                show.reasons()
-            asked = ask_person(left) if left and has_terminal() else {}
+            asked = _asked(left, show) if left else {}
             answers = {**answers, **asked}
             if not answers:
                 return ran
             given = Command(resume=answers)
+
+
+def _asked(left: list[Any], show: Show | None) -> dict[str, Any]:
+    """Returns the answers of a person at the terminal, who first sees what was not printed yet."""
+    if show is not None:
+        show.reasons()
+    return ask_person(left) if has_terminal() else {}
 
 
 async def run_workflow(
