@@ -7,7 +7,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -194,7 +194,7 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
     # One loop for all rounds: the connections of a chat model belong to the loop of its first call.
     with asyncio.Runner() as runner:
         left: list[Any] = []
-        asked: dict[str, Any] = {}
+        asked: dict[str, object] = {}
         while True:
             with show.working() if show else nullcontext():
                 ran = runner.run(run_workflow(workflow, threads, thread, given, show.event if show else lambda _: None))
@@ -211,7 +211,7 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
             given = Command(resume=answers)
 
 
-def _asked(left: list[Any], show: Show | None) -> dict[str, Any]:
+def _asked(left: Sequence[object], show: Show | None) -> dict[str, object]:
     """Returns the answers of a person at the terminal, who first sees what was not printed yet."""
     if show is not None:
         show.reasons()
