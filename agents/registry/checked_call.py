@@ -64,7 +64,7 @@ def call_digest(tool_id: str, pin: str, arguments: Mapping[str, Any]) -> str:
     return digest([tool_id, pin, arguments])
 
 
-def open_digest(tool_id: str, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> str:
+def open_digest(tool_id: str, schema: Mapping[str, object], arguments: Mapping[str, object]) -> str:
     """Returns the SHA-256 of a call, which is the same for calls that mean the same.
 
     Numbers count by their value (5 is 5.0), texts in Unicode's normal form; an argument that is null, or has the
@@ -77,7 +77,7 @@ def open_digest(tool_id: str, schema: Mapping[str, Any], arguments: Mapping[str,
     """
     declared = schema.get("properties")
     properties = declared if isinstance(declared, Mapping) else {}
-    given = dict[str, Any]()
+    given = dict[str, object]()
     for name, value in arguments.items():
         of_schema = properties.get(name)
         default = of_schema.get("default") if isinstance(of_schema, Mapping) else None
@@ -87,7 +87,7 @@ def open_digest(tool_id: str, schema: Mapping[str, Any], arguments: Mapping[str,
     return digest([tool_id, given])
 
 
-def _meant(value: Any) -> Any:
+def _meant(value: object) -> object:
     """Returns a value of JSON in the one form of all values that mean the same."""
     match value:
         case float() if value.is_integer():
