@@ -37,6 +37,7 @@ from .knowledge_graph import (
     NodeKind as NodeKind,
     Reached as Reached,
     Relation as Relation,
+    dependency_counts as dependency_counts,
     dependency_edges as dependency_edges,
     detailed_graph as detailed_graph,
     evidence as evidence,

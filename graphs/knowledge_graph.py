@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -124,6 +124,20 @@ def dependency_edges(graph: KnowledgeGraph) -> Iterator[tuple[str, Dependency]]:
     for tool, _, data in graph.edges(data=True):
         if "dependency" in data:
             yield tool, data["dependency"]
+
+
+def dependency_counts(graph: KnowledgeGraph) -> dict[str, int]:
+    """Counts all dependencies by origin.
+
+    Returns:
+        ``dependencies``: those that a person declared or accepted; ``inferred`` and ``observed``: the others.
+    """
+    origins = Counter(edge.provenance for _, edge in dependency_edges(graph))
+    return {
+        "dependencies": origins[Provenance.DECLARED] + origins[Provenance.REVIEWED],
+        "inferred": origins[Provenance.PROPOSED],
+        "observed": origins[Provenance.OBSERVED],
+    }
 
 
 def needs(graph: KnowledgeGraph, tool: str) -> list[Dependency]:

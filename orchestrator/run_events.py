@@ -94,7 +94,9 @@ def state_events(snapshot: StateSnapshot) -> list[RunEvent]:
     (``text``) and, at the end, ``end`` (``status`` of ``event_status``; ``seconds`` from the start to this state, or
     None).
     """
-    from callsheet.orchestrator.plans import usage_report  # the import takes seconds, and printing needs none of it
+    # The imports take seconds, and printing needs none of them.
+    from callsheet.orchestrator.plans import usage_report
+    from callsheet.orchestrator.step_selection import StepSelection
 
     values = values_of(snapshot)
     if not values.get("run"):
@@ -104,7 +106,8 @@ def state_events(snapshot: StateSnapshot) -> list[RunEvent]:
     if plan:
         events.append({"event": "plan", **plan})
     for step_id, selection in (values.get("selections") or {}).items():
-        events.append({"event": "picked", "step_id": step_id, "selection": selection, "why": selection.get("why", {})})
+        why = dict(StepSelection.from_dict(selection).why)
+        events.append({"event": "picked", "step_id": step_id, "selection": selection, "why": why})
     for step_id, result in (values.get("results") or {}).items():
         events.append({"event": "step", "step_id": step_id, "result": result})
     events += [{"event": "revision", **one} for one in values.get("revisions") or ()]

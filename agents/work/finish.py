@@ -57,7 +57,10 @@ class Finish(BaseModel):
 
 _STEPS = {
     "type": "object",
-    "description": 'By step id, only what differs: {"2": {"status": "done" | "partly" | "cannot", "data": ...}}',
+    "description": (
+        'By step id, only what differs: {"2": {"status": "done" | "partly" | "cannot", "data": ...}}. '
+        "With status partly, name each step that is not done"
+    ),
 }
 
 

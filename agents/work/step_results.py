@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from callsheet.agents.calls.plan import GAVE, Call, Step, StepEnd, StepResult, resolve_references
+from callsheet.agents.calls.plan import GAVE, Call, Status, Step, StepEnd, StepResult, resolve_references
 from callsheet.agents.calls.token_usage import Usage
 
 
@@ -14,9 +14,9 @@ def step_results(
 ) -> list[StepResult]:
     """Divides the result of a worker among its steps; returns one result for each step, in their order.
 
-    Each has the words of the worker, and the status that ``finish`` gave the step, otherwise that of the worker. A call
-    belongs to the first unfinished step that names its tool. The cost, and the tools that the worker asked for, belong
-    to the first step.
+    Each has the words of the worker, and the status that ``finish`` gave the step, otherwise that of the worker. If the
+    worker did a part and named the steps that were not done, the other steps are done. A call belongs to the first
+    unfinished step that names its tool. The cost, and the tools that the worker asked for, belong to the first step.
 
     Args:
         whole: The result of the worker.
@@ -33,9 +33,10 @@ def step_results(
     lead = steps[0].id
     calls = calls_of_steps(whole.calls, steps, given)
     shared = {tool for tools in given.values() for tool in tools}
+    other = StepEnd(status=_status_of_others(whole))
     results: list[StepResult] = []
     for step in steps:
-        end = whole.ends.get(step.id, StepEnd(status=whole.status))
+        end = whole.ends.get(step.id, other)
         tools = [*given.get(step.id, ())]
         if step.id == lead:
             tools += [tool for tool in whole.tools if tool not in shared]
@@ -52,6 +53,12 @@ def step_results(
         }
         results.append(whole.model_copy(update=_ended(whole, end) | fields))
     return results
+
+
+def _status_of_others(whole: StepResult) -> Status:
+    """Returns the status of the steps that ``finish`` did not name."""
+    is_told = any(end.status != "done" for end in whole.ends.values())
+    return "done" if whole.status == "partly" and is_told else whole.status
 
 
 def _ended(whole: StepResult, end: StepEnd) -> dict[str, object]:

@@ -70,16 +70,14 @@ def sync(options: CatalogOptions) -> int:
 
 
 def _index(options: CatalogOptions, *, anew: bool) -> int:
-    from callsheet.graphs import dependency_edges
+    from callsheet.graphs import dependency_counts
 
     began = time.monotonic()
     loaded = options.open(tell=not anew, anew=anew)
     selector, changes, place = options.selector(loaded)
-    holds = [edge.holds for _, edge in dependency_edges(selector.graph)]
     content: dict[str, Any] = {
         **{name: len(getattr(loaded.catalog, name)) for name in ("agents", "tools", "skills")},
-        "dependencies": sum(holds),
-        "inferred": holds.count(False),
+        **dependency_counts(selector.graph),
         **{name: getattr(changes, name) for name in ("added", "updated", "removed")},
         "seconds": round(time.monotonic() - began, 3),
         "path": str(place or ""),
@@ -88,6 +86,8 @@ def _index(options: CatalogOptions, *, anew: bool) -> int:
         **(_asked(loaded) if anew else {}),
     }
     needs = f"{counted(content['dependencies'], 'dependency', 'dependencies')}, {content['inferred']:,} inferred"
+    if content["observed"]:
+        needs += f", {content['observed']:,} observed"
     said = f"{sum(one['status'] == 'down' for one in content['servers'])} down" if anew else needs
     done = "{added} added, {updated} updated, {removed} removed in {seconds} s".format(**content)
     lines = [*_lines(content), f"{loaded.catalog.sizes}, {said}: {done}", *([] if anew else [content["path"]])]

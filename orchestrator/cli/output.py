@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -287,14 +287,24 @@ class Show:
         self._told: dict[str, list[Any]] = {}
         self._usage: Mapping[str, Any] = {}
         self._status: Status | None = None
+        # Why steps were not done: step id, reason and colour. They wait, because an answer that follows repeats them.
+        self._reasons: list[tuple[str, str, str]] = []
 
-    def working(self) -> AbstractContextManager[object]:
+    @contextmanager
+    def working(self) -> Iterator[None]:
         """Shows in a terminal that the run is working, with the progress that a call reports."""
         self._status = self._console.status(_WORKING) if self._console.is_terminal else None
-        return self._status or nullcontext()
+        try:
+            with self._status or nullcontext():
+                yield
+        except BaseException:
+            self.reasons()  # no answer follows
+            raise
 
     def event(self, event: RunEvent) -> None:
         """Prints one event of the supervisor; unknown events are ignored."""
+        if event.get("event") not in ("step", "usage"):
+            self.reasons()
         match event.get("event"):
             case "plan":
                 self._plan(event)
@@ -311,13 +321,13 @@ class Show:
                 self._usage = event
             case "tool_started":
                 self._used(event.get("step_id", ""), event["tool"])
-            case "progress" if self._status is not None:
-                self._status.update(escape(cut_line(progress_line(event), _WIDTH)))
-            case "tool_finished" if self._status is not None:
-                self._status.update(_WORKING)
+            case "progress" | "tool_finished" if self._status is not None:
+                progress = event["event"] == "progress"
+                self._status.update(escape(cut_line(progress_line(event), _WIDTH)) if progress else _WORKING)
 
     def answer(self, text: str, seconds: float) -> None:
         """Prints the answer."""
+        self.reasons(besides=text)
         self._heading(f"Answer ({seconds:.1f} s)")
         self._console.print(escape(self._runnable(text)))
         if self._usage.get("calls"):
@@ -327,6 +337,7 @@ class Show:
 
     def waiting(self, interrupts: Sequence[Any], again: str) -> None:
         """Prints the questions that wait for a person, and the command to continue."""
+        self.reasons()
         self._heading("Waiting for you")
         for one in interrupts:
             asked = flat(one.value)
@@ -339,6 +350,14 @@ class Show:
         self._console.print(f"Continue in a terminal with: {escape(again)}")
         if len(approve_all(interrupts)) == len(interrupts):
             self._console.print("or skip all questions with --approval never; deletions still need a person")
+
+    def reasons(self, *, besides: str = "") -> None:
+        """Prints why steps were not done, if that is not printed yet and not in the text ``besides``."""
+        known = " ".join(besides.split())
+        for step, reason, colour in self._reasons:
+            if " ".join(reason.split()) not in known:
+                self._line(f"Step {step}: {reason}", colour)
+        self._reasons.clear()
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
         if not plan["steps"]:  # the answer says why
@@ -367,17 +386,23 @@ class Show:
         if self._explain:
             notes += [(f"{tool}  {picked.why[tool]}", "") for tool in picked.tool_ids]
         else:
-            self._why[step] = dict(event["why"])
+            self._why[step] = dict(picked.why)
         if notes:
             self._heading(f"Step {escape(step)}: picked")
         for text, style in notes:
             self._indented(text, style)
 
     def _used(self, step: str, tool: str) -> None:
-        """Prints a pick and its reason when it is called for the first time."""
-        why = self._why.get(step, {}).pop(tool, "")
-        if why:
-            self._heading(f"Step {escape(step)}: picked [cyan]{escape(tool)}[/]  [not bold {GREY}]{escape(why)}[/]")
+        """Prints a pick and its reason when it is called for the first time.
+
+        A worker of several steps calls all tools in its first step, so the other steps are looked at, too.
+        """
+        for chosen in dict.fromkeys([step, *self._why]):
+            why = self._why.get(chosen, {}).pop(tool, "")
+            if why:
+                about = f"[cyan]{escape(tool)}[/]  [not bold {GREY}]{escape(why)}[/]"
+                self._heading(f"Step {escape(chosen)}: picked {about}")
+                return
 
     def _step(self, event: Mapping[str, Any]) -> None:
         result = event["result"]
@@ -396,7 +421,7 @@ class Show:
             said = cut_line(call["error"] or call["output"], _WIDTH)
             self._indented(f"-> {said}", "red" if call["error"] else "", 4)
         if result["error"] and not any(call["error"] and result["error"].endswith(call["error"]) for call in new):
-            self._line(result["error"], colour)
+            self._reasons.append((result["id"], result["error"], colour))
 
     def _line(self, text: str, style: str = "", by: int = 2) -> None:
         self._indented(cut_line(text, _WIDTH), style, by)
@@ -419,7 +444,7 @@ def show_selection(selection: Selection, *, explain: bool) -> None:
     for skill in selection.skills:
         names = f", names {', '.join(skill.tools)}" if skill.tools else ""
         out.print(escape(f"skill {skill.id} ({skill.score:.2f}){names}"))
-    notes: list[str] = []
+    notes = [selection.order_note] if selection.order_note else []
     if selection.verdict == "unsure":
         notes.append(f"It is not sure that one of these fits: {selection.probability:.2f} likely, by the best score.")
     without_tools = [f"{agent.id} ({agent.score:.2f})" for agent in selection.agents if not agent.tools]

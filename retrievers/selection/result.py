@@ -299,6 +299,20 @@ class Selection:
         unique = {tool.id: tool for agent in reversed(self.agents) for tool in reversed(agent.tools)}
         return tuple(sorted(unique.values(), key=lambda tool: (not tool.named, tool.named, -tool.use)))
 
+    @property
+    def order_note(self) -> str:
+        """Returns why the agents are not in the order of their scores, for people; empty if they are.
+
+        A published search has no such order of its own.
+        """
+        scores = [agent.score for agent in self.agents]
+        if self.probability is None or scores == sorted(scores, reverse=True):
+            return ""
+        order = "how likely a part of the request needs the agent"
+        if self.decision and not self.decision.error:
+            order = f"the judgement by {self.decision.by}"
+        return f"Order: {order}; the score compares with the whole request."
+
     def to_dict(self, *, trace: bool = False) -> dict[str, Any]:
         """Returns the selection as JSON values, for ``callsheet retrieve --json`` and for the state of a graph."""
         plain = asdict(self)

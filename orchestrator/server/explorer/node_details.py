@@ -23,6 +23,7 @@ from callsheet.graphs import (
     Provenance,
     Skill,
     Tool,
+    dependency_counts,
     dependency_edges,
     describe_change,
     diff_of,
@@ -315,6 +316,7 @@ def search(visible: VisibleCatalog, given: SearchQuery) -> Json:
         "skills": [{"link": link(skill.id), "score": skill.score} for skill in selection.skills],
         "asked": [{"kind": unit.kind, "text": page_text(unit.text)} for unit in trace.units],
         "probability": selection.probability,
+        "order": page_text(selection.order_note),
         "reason": page_text(trace.verdict or "nothing is selected"),
         "considered": [
             {"link": link(node.id), **{name: getattr(node, name) for name in measures}} for node in trace.nodes
@@ -327,19 +329,17 @@ def search(visible: VisibleCatalog, given: SearchQuery) -> Json:
 def overview(visible: VisibleCatalog, *, runs: bool) -> Json:
     """Returns the numbers of the catalog, as far as the user may see it.
 
-    ``dependencies`` counts those that a person declared or accepted, ``inferred`` all others, and ``quarantined`` the
-    changes of servers that a person has to accept.
+    Dependencies are counted by origin, as on the map; ``quarantined`` counts the changes of servers that a person has
+    to accept.
     """
     catalog, everything = visible.catalog, visible.retriever.selector.catalog
-    held = Counter(edge.holds for _, edge in dependency_edges(visible.knowledge.graph))
     withheld = f"the policy shows {len(catalog.tools):,} of {counted(len(everything.tools), 'tool')}"
     return {
         "user": shown_line(visible.user.id),
         "agents": len(catalog.agents),
         "tools": len(catalog.tools),
         "skills": len(catalog.skills),
-        "dependencies": held[True],
-        "inferred": held[False],
+        **dependency_counts(visible.knowledge.graph),
         "policy": "" if visible.whole else withheld,
         "left_out": [page_text(str(problem)) for problem in visible.loaded.problems] if visible.whole else [],
         "runs": runs,

@@ -84,12 +84,11 @@ _TELLING: Mapping[str, list[Json]] = {
 def _named(event: RunEvent) -> set[str]:
     """Returns all agents and tools that an event of a step names."""
     result = event.get("result") or {}
-    agents = (event.get("selection") or {}).get("agents", ())
     named = {*result.get("agents", ()), *result.get("tools", ()), *event.get("tools", ())}
-    for agent in agents:
-        named.add(agent["id"])
-        for tool in agent["tools"]:
-            named |= {tool["id"], *tool["via"]}
+    for agent in StepSelection.from_dict(event.get("selection")).selection.agents:
+        named.add(agent.id)
+        for tool in agent.tools:
+            named |= {tool.id, *tool.via}
     for call in result.get("calls", ()):
         named |= {call["tool"], call.get("agent", "")}
     return named | {event[name] for name in ("agent", "tool") if event.get(name)}

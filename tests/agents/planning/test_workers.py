@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.calls.plan import Call, Plan, Step, StepEnd, StepResult
+from callsheet.agents.calls.plan import Call, Plan, Status, Step, StepEnd, StepResult
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.planning.workers import next_workers
 from callsheet.agents.work.step_results import step_results
@@ -100,9 +100,27 @@ def test_cost_and_added_tools_belong_to_the_first_step() -> None:
     assert {result.worker for result in results.values()} == {"1"}
 
 
+@pytest.mark.parametrize(
+    ("status", "named", "statuses"),
+    [
+        ("partly", {"2": "failed"}, ["done", "failed", "done"]),  # what is not named is done
+        ("partly", {"3": "done"}, ["partly", "partly", "done"]),  # nothing says what is not done
+        ("partly", {}, ["partly", "partly", "partly"]),
+        ("failed", {"1": "partly"}, ["partly", "failed", "failed"]),
+        ("done", {"2": "partly"}, ["done", "partly", "done"]),
+    ],
+)
+def test_steps_that_finish_did_not_name_are_done_if_it_named_what_is_not(
+    status: str, named: dict[str, Status], statuses: list[str]
+) -> None:
+    ends = {name: StepEnd(status=one) for name, one in named.items()}
+    results = of_steps(called(1, "a/read"), status=status, ends=ends)
+    assert [result.status for result in results.values()] == statuses
+
+
 def test_each_step_keeps_a_value_and_references_are_resolved_with_the_calls_of_all_steps() -> None:
     ends = {"3": StepEnd(status="done", data={"$call": "c1"}), "2": StepEnd(status="failed")}
     results = of_steps(called(1, "a/read"), status="partly", ends=ends)
-    assert [result.status for result in results.values()] == ["partly", "failed", "done"]
+    assert [result.status for result in results.values()] == ["done", "failed", "done"]
     assert (results["2"].error, results["2"].result) == ("Done.", "")
     assert results["3"].data == "a/read said so"

@@ -1,4 +1,4 @@
-"""A call is recognised by what it means: in whatever form its numbers and texts are written, with or without defaults."""
+"""A call is recognised by what it means, in whatever form its numbers and texts are written."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -105,6 +106,25 @@ def test_an_inferred_dependency_is_counted_apart_and_shown_with_its_evidence(ask
     assert [tool["inferred"] for tool in agent["tools"]] == ["", ""]
     ((_, _, words),) = beside(asked(client, "node", id="crm/delete_contact"), "after")
     assert words.startswith("needs it for a parameter: contact_id; proposed, 98% sure; its result holds contact_id")
+
+
+def test_the_head_of_the_page_counts_dependencies_as_the_map_does(asked: Asked) -> None:
+    edges = [
+        Dependency(tool="crm/find", kind=kind, provenance=origin)
+        for kind, origin in (
+            (DependencyKind.TOOL_DIRECTLY, Provenance.DECLARED),
+            (DependencyKind.TOOL_INDIRECTLY, Provenance.REVIEWED),
+            (DependencyKind.TOOL_INDIRECTLY, Provenance.OBSERVED),
+            (DependencyKind.TOOL_INDIRECTLY, Provenance.PROPOSED),
+        )
+    ]
+    tools = [Tool(agent="crm", name=f"use_{n}", depends_on=(edge,)) for n, edge in enumerate(edges)]
+    catalog = Catalog(agents=(Agent(id="crm", tools=(Tool(agent="crm", name="find"), *tools)),))
+    client = explorer(catalog)
+    head = asked(client, "overview")
+    on_map = Counter(origin for _, _, origin in asked(client, "map")["edges"])
+    assert [head[name] for name in ("dependencies", "inferred", "observed")] == [2, 1, 1]
+    assert on_map == {0: head["dependencies"], 1: head["inferred"], 2: head["observed"]}
 
 
 def test_the_overview_counts_and_names_what_was_left_out(catalog: Catalog, asked: Asked) -> None:

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from callsheet.graphs import Agent, Catalog, Tool
 from callsheet.retrievers import Selection, SelectSettings, explain_tool
+from callsheet.retrievers.selection.result import DecisionReport
 from callsheet.retrievers.selection.select_settings import IMPLIED
 from scripted import catalog_of, selector
 
@@ -33,6 +36,19 @@ def test_each_clause_brings_its_own_tools() -> None:
     assert picked(selection) == {"a": ["a/x"], "b": ["b/x"]}
     assert [unit.text for unit in selection.trace.units] == [query, "find cheap flights", "book hotel rooms"]
     assert "b" not in picked(made.select("find cheap flights, hotel rooms", tools=2, agents=1))
+
+
+def test_agents_that_stand_in_another_order_than_their_scores_say_what_orders_them() -> None:
+    query = "find cheap flights; book hotel rooms"
+    known = {"a/x": 0.9, "b/x": 0.5, "c/x": 0.6}
+    made = selector(catalog_of(a_x="", b_x="", c_x=""), known, parts={"book hotel rooms": {"b/x": 0.95}})
+    selection = made.select(query)
+    scores = [agent.score for agent in selection.agents]
+    assert scores != sorted(scores, reverse=True)
+    assert selection.order_note.startswith("Order: how likely a part of the request needs the agent; the score ")
+    judged = replace(selection, decision=DecisionReport(by="a model", tools=3, fits=0.9))
+    assert judged.order_note.startswith("Order: the judgement by a model; ")
+    assert made.select("find cheap flights").order_note == ""
 
 
 def test_an_implied_step_brings_its_tool_unless_told_not_to() -> None:

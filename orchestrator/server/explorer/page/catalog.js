@@ -81,7 +81,7 @@ async function answered(given) {
       made.append(make("p", { class: "why small", text: `Why: score ${one.score.toFixed(2)}${one.why && `, ${one.why}`}` }), ...(one.tools.length ? [make("ul", { class: "tools" }, one.tools.map(tool))] : []));
       return made;
     };
-    list.replaceChildren(make("h2", { text: head }),
+    list.replaceChildren(...[make("h2", { text: head }), answer.order && make("p", { class: "small", text: answer.order })].filter(Boolean),
       ...(answer.skills.length ? [make("ul", { class: "tools" }, answer.skills.map(skill))] : []), make("ol", { class: "agents" }, answer.agents.map(agent)));
     how.replaceChildren(trace(answer));
     performance.measure("callsheet-search", { start: began, end: performance.now() });

@@ -38,7 +38,7 @@ function showNowhere(view) {
 }
 
 function tell(catalog) {
-  const numbers = [count(catalog.agents, "agent"), count(catalog.tools, "tool"), catalog.skills && count(catalog.skills, "skill"), count(catalog.dependencies, "dependency"), `${catalog.inferred.toLocaleString("en")} inferred`].filter(Boolean).join(", ");
+  const numbers = [count(catalog.agents, "agent"), count(catalog.tools, "tool"), catalog.skills && count(catalog.skills, "skill"), count(catalog.dependencies, "dependency"), `${catalog.inferred.toLocaleString("en")} inferred`, catalog.observed && `${catalog.observed.toLocaleString("en")} observed`].filter(Boolean).join(", ");
   document.getElementById("counts").textContent = catalog.policy ? `${numbers}; ${catalog.policy}` : numbers;
   const review = document.querySelector("[data-view=review]");
   review.textContent = catalog.quarantined ? `Review (${catalog.quarantined.toLocaleString("en")})` : "Review";

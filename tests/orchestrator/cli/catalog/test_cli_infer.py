@@ -146,6 +146,7 @@ def test_observed_dependencies_are_proposed_beside_inferred_ones(infer: Callable
     found = {edge["target"]: edge for edge in json.loads(infer("--json")[1])["edges"]}
     assert (found["crm/ping"]["count"], found["crm/ping"]["confidence"]) == (2, 0.667)
     assert len(found) == 2
+    assert "0 dependencies, 1 inferred, 1 observed: " in infer(command="index")[1]
 
 
 def judged_by(monkeypatch: pytest.MonkeyPatch, answer: float | Exception | None) -> YesOrNo:

@@ -36,6 +36,13 @@ def test_every_row_of_retrieve_has_a_tool_and_the_other_agents_are_named_once(cl
     assert [name in last for name in ("mail (", "files (", "weather")] == [True, True, False]
 
 
+def test_retrieve_says_what_orders_agents_whose_scores_have_another_order(cli: Cli) -> None:
+    told = cli("retrieve", "read the file notes.txt and send it by mail to Ann", "--catalog", str(CATALOG))[1]
+    assert re.findall(r"(?m)^(files|mail|weather) ", told) == ["files", "mail", "weather"]
+    assert "Order: how likely a part of the request needs the agent; the score compares with the whole" in told
+    assert "Order: " not in cli("retrieve", "will it rain tomorrow", "--catalog", str(CATALOG))[1]
+
+
 @pytest.mark.parametrize("explain", [False, True])
 def test_the_picks_in_use_are_printed_and_with_explain_all(capsys: pytest.CaptureFixture[str], explain: bool) -> None:
     why = {f"a/t{n}": f"score {n}" for n in range(3)}
@@ -50,6 +57,17 @@ def test_the_picks_in_use_are_printed_and_with_explain_all(capsys: pytest.Captur
     assert capsys.readouterr().out.splitlines() == (["Step 1: picked", *everything] if explain else used)
 
 
+def test_the_picks_of_all_steps_of_a_worker_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = output.Show()
+    for step, tool in (("1", "a/read"), ("2", "a/write")):
+        selection = {"query": "q", "verdict": "found", "agents": [], "why": {tool: f"for step {step}"}}
+        shown.event({"event": "picked", "step_id": step, "why": selection["why"], "selection": selection})
+    for tool in ("a/read", "a/write", "a/write"):
+        shown.event({"event": "tool_started", "step_id": "1", "call_id": tool, "tool": tool})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["Step 1: picked a/read  for step 1", "Step 2: picked a/write  for step 2"]
+
+
 @pytest.mark.parametrize("note", ["", "no tool was called"])
 def test_a_step_that_is_done_without_a_call_says_so(capsys: pytest.CaptureFixture[str], note: str) -> None:
     result = {"id": "1", "status": "done", "calls": [], "error": "", "note": note}
@@ -59,8 +77,41 @@ def test_a_step_that_is_done_without_a_call_says_so(capsys: pytest.CaptureFixtur
 
 def test_a_step_that_is_partly_done_says_what_was_not(capsys: pytest.CaptureFixture[str]) -> None:
     result = {"id": "1", "status": "partly", "calls": [], "error": "nothing is known of Rome", "note": ""}
-    output.Show().event({"event": "step", "step_id": "1", "result": result})
-    assert capsys.readouterr().out.splitlines() == ["Step 1: partly", "  nothing is known of Rome"]
+    show = output.Show()
+    show.event({"event": "step", "step_id": "1", "result": result})
+    show.answer("Paris has 2 million people.", 1)
+    assert capsys.readouterr().out.splitlines()[:2] == ["Step 1: partly", "  Step 1: nothing is known of Rome"]
+
+
+def test_a_reason_is_printed_once_with_the_answer_that_gives_it_or_before_what_follows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def ended(show: output.Show, step: str) -> None:
+        result = {"id": step, "status": "failed", "calls": [], "error": f"the  shop {step} is shut", "note": ""}
+        show.event({"event": "step", "step_id": step, "result": result})
+
+    show = output.Show()
+    for step in ("1", "2"):
+        ended(show, step)
+    show.event({"event": "usage", "calls": 0})
+    show.answer("Failed: buy milk: the shop 1 is shut", 1)
+    assert capsys.readouterr().out.splitlines() == [
+        "Step 1: failed",
+        "Step 2: failed",
+        "  Step 2: the shop 2 is shut",
+        "Answer (1.0 s)",
+        "Failed: buy milk: the shop 1 is shut",
+    ]
+    ended(show, "3")
+    revision = {"event": "revision", "refused": False, "reason": "", "added": [], "changed": [], "dropped": []}
+    show.event({**revision, "texts": {}})
+    assert capsys.readouterr().out.splitlines() == ["Step 3: failed", "  Step 3: the shop 3 is shut", "Plan revised"]
+
+
+def test_a_refusal_without_a_model_is_printed_once(cli: Cli) -> None:
+    status, told, _ = cli("ask", "forecast for nowhere at all", "--catalog", str(CATALOG), "--approval", "never")
+    assert status == 1
+    assert told.count("was not called") == 1
 
 
 def test_a_refused_request_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
