@@ -42,7 +42,6 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
         "kind": str(plain.get("type") or ""),
         "step": shown_line(str(plain.get("step_id") or "")),
         "tool": visible.link(tool) if tool and not hidden else None,
-        "server": "" if hidden else shown_line(str(plain.get("server") or "")),
         "text": text,
         **_content({} if hidden else plain),
     }
@@ -64,6 +63,7 @@ def _content(asked: Mapping[str, Any]) -> Json:
         "choices": choices,
         "decisions": [str(one) for one in asked.get("decisions") or ()],
         "always": bool(asked.get("always")),
+        "server": shown_line(str(asked.get("server") or "")),
         **{name: str(asked.get(name) or "") for name in ("name", "hash")},
     }
 
