@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from callsheet.agents.calls.call_context import Ask, Limits, Progress, TaskCall
-from callsheet.agents.calls.tool_result import Fault, Outcome
+from callsheet.agents.calls.outcome import Fault, Outcome
 from callsheet.agents.servers.server_questions import MOST_QUESTIONS
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.text.hidden import shown

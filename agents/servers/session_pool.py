@@ -22,7 +22,8 @@ from weakref import WeakSet
 
 from callsheet.agents.calls.call_context import LOOP, Asks, CallRequest, Limits, Permit, ReadsAnswer, TaskCall
 from callsheet.agents.calls.credentials import Caller, Credentials
-from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed_outcome, outcome_of
+from callsheet.agents.calls.outcome import Fault, Outcome, failed_outcome
+from callsheet.agents.calls.tool_result import KeptResults, outcome_of
 from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_request
 from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.faults import cleaned_request, failed_call
@@ -409,7 +410,7 @@ class SessionPool:
     def _counted(self, request: CallRequest, outcome: Outcome, began: float) -> Outcome:
         """Returns the outcome of a call with its duration, after it was counted for its server."""
         self.circuits.told(request.circuit, outcome)
-        return replace(outcome, seconds=time.monotonic() - began)
+        return outcome.model_copy(update={"seconds": time.monotonic() - began})
 
     async def _followed(self, request: CallRequest, task: TaskCall) -> Outcome:
         """Returns the outcome of a call on which its server works as a task, when the task has ended."""
@@ -473,7 +474,7 @@ class SessionPool:
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
             outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
-        return replace(outcome, error=hidden(outcome.error))
+        return outcome.model_copy(update={"error": hidden(outcome.error)})
 
 
 def _name_late(tasks: Mapping[str, asyncio.Task[Listing]]) -> None:

@@ -21,8 +21,8 @@ from pydantic import BaseModel, ConfigDict
 
 from callsheet.agents import Brief, Call, Equipment, ModelError, StepResult, ToolRegistry, Usage
 from callsheet.agents.calls.call_context import Limits
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.calls.token_usage import usage_of
-from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.work.worker_agent import carry_out
