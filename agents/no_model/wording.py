@@ -129,13 +129,17 @@ def refusal(reading: StepReading, registry: ToolRegistry, find: Find) -> str:
     if reading.unused:
         why.append(f"it would ignore {quoted(reading.unused)}{_if_harmless(reading, registry)}")
     if reading.missing:
-        about = {parameter.name: f"{parameter.name} {parameter.description}" for parameter in tool.parameters}
-        why.append(f"it needs {'; '.join(' '.join(about[name].split())[:_LONGEST] for name in reading.missing)}")
+        why.append(f"it needs {', '.join(_needed(_parameter(tool, name)) for name in reading.missing)}")
     if reading.others:
         why.append(f"{', '.join(reading.others)} would do as well: name one of them")
     said = example(tool, registry, find, _proposed(reading))
     hint = _hint(said, reading) if said else f"Name the values: `callsheet call {tool.id} name=value ...`"
     return f"the nearest tool, {tool.id}, was not called: {', and '.join(why)}. {shown(hint)}"
+
+
+def _needed(parameter: Parameter) -> str:
+    about = " ".join(parameter.description.split())[:_LONGEST].rstrip(". ")
+    return f"{parameter.name} ({about})" if about else parameter.name
 
 
 def _hint(said: str, reading: StepReading) -> str:

@@ -113,13 +113,13 @@ def _recording_tool(tool: Tool) -> StructuredTool:
 class Arms:
     """Makes the arms over one catalog and one model; tools are called without approval (see ``record_only``).
 
-    ``tools`` is the maximum number of tools per worker in the arms of the supervisor.
+    ``tools`` is the maximum number of tools per worker in the arms of the supervisor; None: as in ``Settings``.
     """
 
     loaded: Loaded
     retriever: AgentGraphRetriever
     model: BaseChatModel
-    tools: int = 10
+    tools: int | None = None
 
     def named(self, name: str) -> Arm:
         """Returns the arm with this name.
@@ -141,13 +141,14 @@ class Arms:
         )
 
     def _supervisor(self, planning: str, registry: ToolRegistry) -> App:
+        most = {} if self.tools is None else {"tools": self.tools}
         settings = Settings.model_validate(
             {
                 "planning": planning,
-                "tools": self.tools,
                 "approval": "never",
                 "allow": tuple(self.loaded.catalog.tools),
                 "learn": False,
+                **most,
             }
         )
         workflow = create_supervisor(

@@ -7,7 +7,7 @@ import json
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -57,7 +57,7 @@ _WAITS = {
 @click.command(short_help="Answer a request: plan steps, find tools, carry out the steps.")
 @click.argument("query", required=False)
 @run_options
-@size_options(50, 128, "step")
+@size_options(50, 128, "worker", default="15")
 @click.option(
     "--planning",
     default="auto",
@@ -116,7 +116,8 @@ def ask(
     from callsheet.orchestrator.supervisor import create_supervisor
 
     allowed = tuple(loaded.catalog.tool(tool_id).id for tool_id in allow)
-    settings = Settings(allow=allowed, attended=not options.as_json and has_terminal(), **of_run)
+    given_settings = {name: value for name, value in of_run.items() if value is not None}
+    settings = Settings(allow=allowed, attended=not options.as_json and has_terminal(), **given_settings)
     registry = ToolRegistry.from_catalog(loaded)
     workflow = create_supervisor(
         loaded, retriever=retriever, registry=registry, settings=settings, observed=ObservationLog()
@@ -193,7 +194,7 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
     # One loop for all rounds: the connections of a chat model belong to the loop of its first call.
     with asyncio.Runner() as runner:
         left: list[Any] = []
-        asked: dict[str, Any] = {}
+        asked: dict[str, object] = {}
         while True:
             with show.working() if show else nullcontext():
                 ran = runner.run(run_workflow(workflow, threads, thread, given, show.event if show else lambda _: None))
@@ -203,11 +204,18 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
             if approval == "never" or show is None or not has_terminal():
                 answers |= leave_inputs(ran.waiting)
             left = [one for one in ran.waiting if one.id not in answers]
-            asked = ask_person(left) if left and has_terminal() else {}
+            asked = _asked(left, show) if left else {}
             answers = {**answers, **asked}
             if not answers:
                 return ran
             given = Command(resume=answers)
+
+
+def _asked(left: Sequence[object], show: Show | None) -> dict[str, object]:
+    """Returns the answers of a person at the terminal, who first sees what was not printed yet."""
+    if show is not None:
+        show.reasons()
+    return ask_person(left) if has_terminal() else {}
 
 
 async def run_workflow(

@@ -36,7 +36,7 @@ _POSITIVE = click.FloatRange(0, min_open=True)
 
 @click.command("eval", short_help="Measure retrieval, or a chat model, on labelled queries.")
 @click.argument("queries", type=click.Path(path_type=Path), metavar="FILE")
-@size_options(1000, 10000, "query")
+@size_options(1000, 10000, "query", default="10; 15 for a worker of the supervisor")
 @click.option(
     "--fail-under",
     "demands",
@@ -93,15 +93,16 @@ def _evaluate_retrieval(
     *,
     queries: Path,
     agents: int | None,
-    tools: int,
+    tools: int | None,
     methods: Mapping[str, SelectSettings],
 ) -> int:
     """Measures the retriever, and each method beside it; returns the exit status."""
     from callsheet.retrievers import evaluate, metric_names, read_queries
     from callsheet.retrievers.evaluation.evaluator import round_numbers
-    from callsheet.retrievers.selection.select_settings import OURS
+    from callsheet.retrievers.selection.select_settings import OURS, SelectSettings
 
-    names = metric_names(agents, tools)
+    most = SelectSettings().tools if tools is None else tools
+    names = metric_names(agents, most)
     gates = _gates(demands, names, f"there are {', '.join(names)}; --tools and -k set the last cut-offs")
     loaded = options.open()
     labelled = read_queries(queries, loaded.catalog)
@@ -113,7 +114,7 @@ def _evaluate_retrieval(
     def measure(settings: SelectSettings | None = None) -> Evaluation:
         retriever = options.retriever(loaded, settings=settings)
         with progress_bar("Asking") as progress:
-            return evaluate(retriever, labelled, agents=agents, tools=tools, progress=progress)
+            return evaluate(retriever, labelled, agents=agents, tools=most, progress=progress)
 
     evaluation = measure()
     evaluations = {}
@@ -153,7 +154,7 @@ def _evaluate_model(
     *,
     queries: Path,
     agents: int | None,
-    tools: int,
+    tools: int | None,
     arms: str | None,
     sample: int | None,
     concurrency: int,

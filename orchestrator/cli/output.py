@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -288,14 +288,24 @@ class Show:
         self._told: dict[str, tuple[Call, ...]] = {}
         self._usage: Mapping[str, Any] = {}
         self._status: Status | None = None
+        # Why steps were not done: step id, reason and colour. They wait, because an answer that follows repeats them.
+        self._reasons: list[tuple[str, str, str]] = []
 
-    def working(self) -> AbstractContextManager[object]:
+    @contextmanager
+    def working(self) -> Iterator[None]:
         """Shows in a terminal that the run is working, with the progress that a call reports."""
         self._status = self._console.status(_WORKING) if self._console.is_terminal else None
-        return self._status or nullcontext()
+        try:
+            with self._status or nullcontext():
+                yield
+        except BaseException:
+            self.reasons()  # no answer follows
+            raise
 
     def event(self, event: RunEvent) -> None:
         """Prints one event of the supervisor; unknown events are ignored."""
+        if event.get("event") not in ("step", "usage"):
+            self.reasons()
         match event.get("event"):
             case "plan":
                 self._plan(event)
@@ -312,13 +322,13 @@ class Show:
                 self._usage = event
             case "tool_started":
                 self._used(event.get("step_id", ""), event["tool"])
-            case "progress" if self._status is not None:
-                self._status.update(escape(cut_line(progress_line(event), _WIDTH)))
-            case "tool_finished" if self._status is not None:
-                self._status.update(_WORKING)
+            case "progress" | "tool_finished" if self._status is not None:
+                progress = event["event"] == "progress"
+                self._status.update(escape(cut_line(progress_line(event), _WIDTH)) if progress else _WORKING)
 
     def answer(self, text: str, seconds: float) -> None:
         """Prints the answer."""
+        self.reasons(besides=text)
         self._heading(f"Answer ({seconds:.1f} s)")
         self._console.print(escape(self._runnable(text)))
         if self._usage.get("calls"):
@@ -328,6 +338,7 @@ class Show:
 
     def waiting(self, interrupts: Sequence[Any], again: str) -> None:
         """Prints the questions that wait for a person, and the command to continue."""
+        self.reasons()
         self._heading("Waiting for you")
         for one in interrupts:
             asked = flat(one.value)
@@ -340,6 +351,14 @@ class Show:
         self._console.print(f"Continue in a terminal with: {escape(again)}")
         if len(approve_all(interrupts)) == len(interrupts):
             self._console.print("or skip all questions with --approval never; deletions still need a person")
+
+    def reasons(self, *, besides: str = "") -> None:
+        """Prints why steps were not done, if that is not printed yet and not in the text ``besides``."""
+        known = " ".join(besides.split())
+        for step, reason, colour in self._reasons:
+            if " ".join(reason.split()) not in known:
+                self._line(f"Step {step}: {reason}", colour)
+        self._reasons.clear()
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
         if not plan["steps"]:  # the answer says why
@@ -403,7 +422,7 @@ class Show:
             said = cut_line(call.error or call.output, _WIDTH)
             self._indented(f"-> {said}", "red" if call.error else "", 4)
         if result.error and not any(call.error and result.error.endswith(call.error) for call in new):
-            self._line(result.error, colour)
+            self._reasons.append((result.id, result.error, colour))
 
     def _line(self, text: str, style: str = "", by: int = 2) -> None:
         self._indented(cut_line(text, _WIDTH), style, by)

@@ -225,12 +225,15 @@ decision_option = click.option(
 )
 
 
-def size_options(agents: int, tools: int, each: str) -> Callable[[Command], Command]:
-    """Makes the options ``-k`` and ``--tools`` with these maximum values."""
+def size_options(agents: int, tools: int, each: str, *, default: str = "10") -> Callable[[Command], Command]:
+    """Makes the options ``-k`` and ``--tools`` with these maximum values.
+
+    Neither has a value if it is not given; ``default`` says in the help what then holds for ``--tools``.
+    """
     most = click.IntRange(1, agents), click.IntRange(1, tools)
     return together(
         click.option("-k", "agents", type=most[0], help=f"Maximum agents per {each}.  [default: no limit]"),
-        click.option("--tools", default=10, type=most[1], help=f"Maximum tools per {each}."),
+        click.option("--tools", type=most[1], help=f"Maximum tools per {each}.  [default: {default}]"),
     )
 
 

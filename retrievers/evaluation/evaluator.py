@@ -26,9 +26,6 @@ Gold = Sequence[Collection[str]]
 
 A ranked item is relevant if it is an alternative of an item that no earlier one satisfies. Metrics ignore repeated ids.
 They raise a ``SettingsError`` if there is no item, if an item has no alternative, or if k is below 1.
-
-A ranked item is relevant if it satisfies an element that none before it satisfies. Metrics ignore ids that come again,
-and raise a ``SettingsError`` if there is no element, or an empty one, or k is below 1.
 """
 
 

@@ -19,6 +19,8 @@ from langchain_core.language_models import FakeListChatModel
 
 from callsheet.__main__ import main
 from callsheet.orchestrator.cli.main import callsheet
+from callsheet.orchestrator.run.settings import Settings
+from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import SelectSettings
 from commands import Cli
 
@@ -81,6 +83,21 @@ def test_retrieve_has_the_settings_of_the_library(manifests: Path, cli: Cli) -> 
     assert json.loads(cli(*arguments)[1])["trace"]["settings"] == library
     changed = json.loads(cli(*arguments, "--proposed", "0", "-k", "2", "--tools", "3")[1])["trace"]["settings"]
     assert changed == {**library, "proposed": 0, "agents": 2, "tools": 3}
+
+
+def test_ask_has_the_settings_of_the_library(manifests: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Settings] = []
+
+    def made(*sources: Any, settings: Settings, **more: Any) -> Any:
+        seen.append(settings)
+        return create_supervisor(*sources, settings=settings, **more)
+
+    monkeypatch.setattr("callsheet.orchestrator.supervisor.create_supervisor", made)
+    for given in ((), ("--tools", "3", "-k", "2")):
+        cli("ask", "convert 3 miles", "--catalog", str(manifests), *given)
+    assert seen == [Settings(attended=False), Settings(attended=False, tools=3, agents=2)]
+    told = " ".join(cli("ask", "--help")[1].split())
+    assert f"Maximum tools per worker. [default: {Settings().tools}" in told
 
 
 def test_retrieve_without_a_result_ends_with_status_1(manifests: Path, cli: Cli) -> None:

@@ -77,8 +77,48 @@ def test_a_step_that_is_done_without_a_call_says_so(capsys: pytest.CaptureFixtur
 
 def test_a_step_that_is_partly_done_says_what_was_not(capsys: pytest.CaptureFixture[str]) -> None:
     result = {"id": "1", "text": "", "status": "partly", "calls": [], "error": "nothing is known of Rome", "note": ""}
-    output.Show().event({"event": "step", "step_id": "1", "result": result})
-    assert capsys.readouterr().out.splitlines() == ["Step 1: partly", "  nothing is known of Rome"]
+    show = output.Show()
+    show.event({"event": "step", "step_id": "1", "result": result})
+    show.answer("Paris has 2 million people.", 1)
+    assert capsys.readouterr().out.splitlines()[:2] == ["Step 1: partly", "  Step 1: nothing is known of Rome"]
+
+
+def test_a_reason_is_printed_once_with_the_answer_that_gives_it_or_before_what_follows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def ended(show: output.Show, step: str) -> None:
+        result = {
+            "id": step,
+            "text": "",
+            "status": "failed",
+            "calls": [],
+            "error": f"the  shop {step} is shut",
+            "note": "",
+        }
+        show.event({"event": "step", "step_id": step, "result": result})
+
+    show = output.Show()
+    for step in ("1", "2"):
+        ended(show, step)
+    show.event({"event": "usage", "calls": 0})
+    show.answer("Failed: buy milk: the shop 1 is shut", 1)
+    assert capsys.readouterr().out.splitlines() == [
+        "Step 1: failed",
+        "Step 2: failed",
+        "  Step 2: the shop 2 is shut",
+        "Answer (1.0 s)",
+        "Failed: buy milk: the shop 1 is shut",
+    ]
+    ended(show, "3")
+    revision = {"event": "revision", "refused": False, "reason": "", "added": [], "changed": [], "dropped": []}
+    show.event({**revision, "texts": {}})
+    assert capsys.readouterr().out.splitlines() == ["Step 3: failed", "  Step 3: the shop 3 is shut", "Plan revised"]
+
+
+def test_a_refusal_without_a_model_is_printed_once(cli: Cli) -> None:
+    status, told, _ = cli("ask", "forecast for nowhere at all", "--catalog", str(CATALOG), "--approval", "never")
+    assert status == 1
+    assert told.count("was not called") == 1
 
 
 def test_a_refused_request_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
