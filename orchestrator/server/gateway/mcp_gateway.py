@@ -390,11 +390,8 @@ def result_of(answer: ToolMessage, *, text_only: bool = False) -> types.CallTool
     content: list[Any] = [types.TextContent(type="text", text=answer.text)]
     content += filter(None, map(_medium, outcome.media))
     failed = answer.status == "error"
-    ended: dict[str, Any] = {}
-    if failed:
-        ended = {"callsheet/effect": outcome.effect}
-        if outcome.kind:
-            ended["callsheet/kind"] = outcome.kind
+    ending = {"callsheet/kind": outcome.kind, "callsheet/effect": outcome.effect}
+    ended = {name: value for name, value in ending.items() if failed and value}
     structured = outcome.structured
     return types.CallToolResult(
         content=content,
