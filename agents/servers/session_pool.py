@@ -378,16 +378,9 @@ class SessionPool:
                 ready = await self._ready_call(request)
                 if isinstance(ready, _ReadyCall):
                     limits = ready.limits
-                    more = (request.progress, request.ask)
+                    asked = (ready.method, ready.params, limits.call, request.progress, request.ask)
                     try:
-                        result = await ready.session.ask(
-                            ready.method,
-                            ready.params,
-                            limits.call,
-                            *more,
-                            longest=limits.longest_call,
-                            asks=request.asks,
-                        )
+                        result = await ready.session.ask(*asked, longest=limits.longest_call, asks=request.asks)
                         unfinished = None if request.reads else unfinished_outcome(ready.session, result)
                     except (Fault, CallsheetError) as error:
                         outcome, wait = failed_call(request, error, sent=True)
