@@ -27,6 +27,7 @@ _ALWAYS = {"t": "always for this tool"}
 _LATER = {"q": "later"}
 _SEVERAL = {"a": "all", **_ALWAYS, "e": "each", "n": "none", **_LATER}
 _ONE = {"y": "yes", **_ALWAYS, "n": "no", "e": "edit", "r": "respond", **_LATER}
+_NEW = {"y": "yes", "n": "no", "w": "whole definition", **_LATER}
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", **_LATER}
 _WORDS = {"approve": {"all", "yes"}, "reject": {"none", "no"}, "edit": {"edit"}, "respond": {"respond"}}
 _TYPES = ("tool_approval", "unknown_outcome", "needs_input", "new_tool", "question")
@@ -197,7 +198,11 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
 def _acceptance(asked: Mapping[str, object]) -> dict[str, object] | None:
     """Returns whether a tool that a server has added in the run is accepted; None for later."""
     _show(asked, "wants to use")
-    match _choice(_ONE, asked):
+    choice = _choice(_NEW, asked)
+    if choice == "w":
+        click.echo(whole_value(asked["args"]), err=True)
+        choice = _choice(_NEW, asked)
+    match choice:
         case "y":
             return decision_on("approve", asked)
         case "n":

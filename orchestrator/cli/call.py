@@ -14,7 +14,13 @@ from callsheet.agents.calls.review import AnswerError, flat
 from callsheet.graphs.errors import UnknownNameError, near_names
 from callsheet.graphs.text.hidden import shown
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, has_terminal
-from callsheet.orchestrator.cli.shared_options import CatalogOptions, approval_option, catalog_options, report
+from callsheet.orchestrator.cli.shared_options import (
+    CatalogOptions,
+    approval_option,
+    catalog_options,
+    open_calls_named,
+    report,
+)
 
 if TYPE_CHECKING:
     from langchain_core.messages import ToolMessage
@@ -72,7 +78,8 @@ def call(options: CatalogOptions, tool_id: str, given: tuple[str, ...], approval
         return answer
 
     try:
-        told = _told(asyncio.run(calls.call(bound, arguments, supervision, ask)))
+        with open_calls_named(loaded):
+            told = _told(asyncio.run(calls.call(bound, arguments, supervision, ask)))
     except _UnansweredError as unanswered:
         told = _unanswered(unanswered.args[0])
     finally:

@@ -348,7 +348,8 @@ class Show:
                     self._indented(asked["shown"], by=4)
             else:
                 self._line(str(one.value), by=4)
-        self._console.print(f"Continue in a terminal with: {escape(again)}")
+        # In one line, to be copied: rich would break it at the width of the terminal.
+        self._console.print(f"Continue in a terminal with: {escape(again)}", soft_wrap=True)
         if len(approve_all(interrupts)) == len(interrupts):
             self._console.print("or skip all questions with --approval never; deletions still need a person")
 
