@@ -26,8 +26,9 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
     another agent;
     ``why`` is the reason, ``problem`` what was wrong with the last answer, ``unchecked`` why the arguments could not be
     validated, ``shown`` is the text of the arguments that is approved, ``args`` all of them as JSON, ``fields`` are the
-    missing values, ``name`` and ``decisions`` are those of LangChain's
-    form, ``always`` says whether the tool can be approved for good, and ``hash`` binds an answer to exactly this call.
+    missing values, ``server`` is the agent whose server asks for them, ``name`` and ``decisions`` are those of
+    LangChain's form, ``always`` says whether the tool can be approved for good, and ``hash`` binds an answer to exactly
+    this call.
     """
     plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
     tool = str(plain.get("tool") or "")
@@ -62,6 +63,7 @@ def _content(asked: Mapping[str, Any]) -> Json:
         "choices": choices,
         "decisions": [str(one) for one in asked.get("decisions") or ()],
         "always": bool(asked.get("always")),
+        "server": shown_line(str(asked.get("server") or "")),
         **{name: str(asked.get(name) or "") for name in ("name", "hash")},
     }
 
