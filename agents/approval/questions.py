@@ -10,19 +10,19 @@ from typing import Any, Literal
 
 from langgraph.types import interrupt
 
+from callsheet.agents.calls.outcome import ServerQuestion
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
-from callsheet.agents.calls.tool_result import ServerQuestion
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.servers.server_questions import server_answer
 from callsheet.graphs.text.json_schema import shown_form
 
-Kind = Literal["tool_approval", "unknown_outcome", "needs_input", "new_tool"]
+QuestionKind = Literal["tool_approval", "unknown_outcome", "needs_input", "new_tool"]
 MOST_WRONG = 3
 """Maximum number of invalid answers in a row; after that, a question is not asked again."""
 
 
-OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
+OFFERED: Mapping[QuestionKind, tuple[DecisionType, ...]] = {
     "tool_approval": ("approve", "edit", "reject", "respond"),
     # No "approve": whoever approves everything must not have a call sent twice.
     "unknown_outcome": ("edit", "respond", "reject"),
@@ -33,7 +33,7 @@ OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
 """The decisions that a person can make on each kind of question."""
 
 
-NEEDS_INPUT: Kind = "needs_input"
+NEEDS_INPUT: QuestionKind = "needs_input"
 """The ``type`` of the question that asks for missing values."""
 
 
