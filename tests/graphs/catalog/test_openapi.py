@@ -402,15 +402,6 @@ def test_a_path_that_leaves_the_address_of_the_server_is_left_out() -> None:
         assert "the path must start with '/' and have no '..'" in found.problems[0]
 
 
-def test_an_operation_by_a_method_that_is_not_sent_is_reported() -> None:
-    found = read_api(
-        {"/x": {"trace": {"operationId": "t"}, "query": {"operationId": "q"}, "get": {"operationId": "g"}}}
-    )
-    assert set(entries(found)) == {"g"}
-    (problem,) = found.problems
-    assert "TRACE /x, QUERY /x: calls by this method are not supported" in problem
-
-
 def test_an_operation_of_the_wrong_form_is_a_problem_and_the_rest_go_on() -> None:
     cases = [
         None,
