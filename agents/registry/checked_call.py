@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -30,8 +31,8 @@ class CheckedCall:
         assurance: What is known about the tool.
         pin: Digest of the tool's definition.
         digest: The hash to which an approval is bound: ``call_digest`` of tool, definition and arguments.
-        open_digest: SHA-256 of tool and arguments, without secrets and definition, by which a later run recognises the
-            call if its outcome is unknown. Empty for a call that may be repeated, of which no record is made.
+        open_digest: ``open_digest``, by which a later run recognises the call if its outcome is unknown. Empty for a
+            call that may be repeated, of which no record is made.
         fit: Whether the arguments fit the tool's schema.
         fit_to: Validates the arguments, with their secrets; the result is cached as long as the schema is the same.
         inexact: Why the arguments cannot be stored and sent as they are; then nothing else of them was checked.
@@ -61,3 +62,41 @@ CHECKED: ContextVar[CheckedCall | None] = ContextVar("callsheet_checked_call", d
 def call_digest(tool_id: str, pin: str, arguments: Mapping[str, Any]) -> str:
     """Returns the SHA-256 of what an approval covers: the tool, its definition, and the arguments."""
     return digest([tool_id, pin, arguments])
+
+
+def open_digest(tool_id: str, schema: Mapping[str, object], arguments: Mapping[str, object]) -> str:
+    """Returns the SHA-256 of a call, which is the same for calls that mean the same.
+
+    Numbers count by their value (5 is 5.0), texts in Unicode's normal form; an argument that is null, or has the
+    default that the schema declares, counts as not given.
+
+    Args:
+        tool_id: Id of the tool.
+        schema: The schema of its arguments, without references.
+        arguments: The arguments, without secrets.
+    """
+    declared = schema.get("properties")
+    properties = declared if isinstance(declared, Mapping) else {}
+    given = dict[str, object]()
+    for name, value in arguments.items():
+        of_schema = properties.get(name)
+        default = of_schema.get("default") if isinstance(of_schema, Mapping) else None
+        meant = _meant(value)
+        if value is not None and digest(meant) != digest(_meant(default)):
+            given[name] = meant
+    return digest([tool_id, given])
+
+
+def _meant(value: object) -> object:
+    """Returns a value of JSON in the one form of all values that mean the same."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case str():
+            return unicodedata.normalize("NFC", value)
+        case list() | tuple():
+            return [_meant(item) for item in value]
+        case Mapping():
+            return {_meant(key): _meant(item) for key, item in value.items()}
+        case _:
+            return value

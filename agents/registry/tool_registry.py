@@ -11,12 +11,12 @@ from urllib.parse import unquote
 
 from callsheet.agents.calls.call_context import CALLER, TASK, Limits, TaskCall, within
 from callsheet.agents.calls.credentials import Caller, Credentials, credentials_of_run
+from callsheet.agents.calls.outcome import Outcome, failed_outcome
 from callsheet.agents.calls.question_text import inexact
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.agents.calls.tool_result import Outcome, failed_outcome
 from callsheet.agents.registry.assurance import Assurance, assurance_of
 from callsheet.agents.registry.binding import BoundTool, Sender, bound_tool, model_names
-from callsheet.agents.registry.checked_call import CHECKED, CheckedCall, call_digest
+from callsheet.agents.registry.checked_call import CHECKED, CheckedCall, call_digest, open_digest
 from callsheet.agents.safety.arguments import Fit, FitTo, fit_of_call
 from callsheet.agents.safety.paths import outside
 from callsheet.agents.safety.secrets import LostSecretError, RunSecrets, Secrets, without_secrets
@@ -34,7 +34,7 @@ from callsheet.graphs.text.arguments import as_texts
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import model_schema
 from callsheet.graphs.trust.changes import news_of
-from callsheet.graphs.trust.pins import Change, digest, digests
+from callsheet.graphs.trust.pins import Change, digests
 from callsheet.graphs.trust.policy import Policy, User
 
 __all__ = ["ApprovalPolicy", "Assurance", "ToolRegistry", "assurance_of"]
@@ -286,6 +286,7 @@ class ToolRegistry:
             fit_to = fit_of_call(secrets.opened(plain, arguments))
         except LostSecretError:
             fit_to = _fits  # it is refused when it is sent
+        masked = without_secrets(plain, arguments)
         # LangChain validates the arguments of tools of this process.
         served = tool is not None and isinstance(self.loaded.connections.get(tool.agent), ServerConfig)
         return CheckedCall(
@@ -294,7 +295,7 @@ class ToolRegistry:
             assurance=assurance,
             pin=pin,
             digest=call_digest(bound.id, pin, arguments),
-            open_digest="" if assurance.repeatable else digest([bound.id, without_secrets(plain, arguments)]),
+            open_digest="" if assurance.repeatable else open_digest(bound.id, plain, masked),
             fit=fit_to(tool.input_schema) if tool and served else Fit(),
             fit_to=fit_to,
         )

@@ -315,7 +315,8 @@ def _path(name: str) -> Path:
         path.is_dir()
     except (OSError, RuntimeError) as error:
         raise CatalogError(f"no catalog at {name[:80]!r}: it cannot be a path: {error.args[-1]}") from error
-    return path
+    # Consent and pins are for a folder, by whatever way it is named.
+    return path.resolve() if ".." in path.parts else path
 
 
 def _is_rdf(path: Path) -> bool:

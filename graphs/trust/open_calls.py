@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Literal
 
-from callsheet.graphs.catalog.labels import catalog_key
+from callsheet.graphs.catalog.labels import source_keys
 from callsheet.graphs.catalog.model import Record
 from callsheet.graphs.errors import TrustError, UnknownNameError
 from callsheet.graphs.process_identity import ProcessIdentity
@@ -39,6 +39,7 @@ class OpenCall(Record):
         call: Identifies the call within its run: a run that is resumed makes the same call.
         run: The thread of the run, or the process of a run without one.
         since: The time when the call was sent, or when a person settled it; UTC, ISO 8601.
+        sources: Keys of the sources of the catalog (``source_keys``); none for a catalog in memory.
         user: As in ``StandingApproval``.
         state: ``stopped`` if its run was stopped during the call; ``unanswered`` if it failed and its effect is
             unknown.
@@ -53,6 +54,7 @@ class OpenCall(Record):
     run: str
     since: str
     owner: ProcessIdentity
+    sources: tuple[str, ...]
     user: str | None = ""
     state: _State = "running"
     task: str = ""
@@ -103,8 +105,9 @@ class _File(Record):
 
 @dataclass(frozen=True)
 class CallLedger:
-    """The open calls of one user over one catalog, in a file.
+    """The open calls of one user over one catalog, in a file with those of all users and catalogs.
 
+    Catalogs that have a source in common share their open calls, because one more ``--catalog`` makes no other server.
     The methods read and write the file, in the shared store if there is one, and may wait. They raise a ``TrustError``
     if that cannot be done.
 
@@ -118,10 +121,19 @@ class CallLedger:
     @cached_property
     def file(self) -> StoredFile:
         """Returns the file of the ledger, in the shared store or else in the user's data folder."""
-        return state_file(f"calls/{catalog_key(self.label)}.json")
+        return state_file("calls/open.json")
+
+    @cached_property
+    def sources(self) -> frozenset[str]:
+        """Returns the keys of the sources of the catalog."""
+        return source_keys(self.label)
 
     def entries(self) -> tuple[OpenCall, ...]:
         """Returns the calls of all users, including running and settled ones, in the order in which they were sent."""
+        return tuple(one for one in self._stored() if self._shares(one))
+
+    def _stored(self) -> tuple[OpenCall, ...]:
+        """Returns the calls of all users and catalogs."""
         try:
             return _File(**json.loads(self.file.text())).calls
         except FileNotFoundError:
@@ -157,6 +169,7 @@ class CallLedger:
             run=run,
             since=_now(),
             owner=ProcessIdentity.here(),
+            sources=tuple(sorted(self.sources)),
             user=self.user,
         )
         found: list[OpenCall] = []
@@ -233,11 +246,16 @@ class CallLedger:
         return f"`callsheet trust settle {entry_id} done{catalogs}` (or not-done)"
 
     def _own(self, entries: Sequence[OpenCall], digest: str | None = None) -> list[OpenCall]:
-        return [one for one in entries if one.user == self.user and digest in (None, one.digest)]
+        mine = [one for one in entries if one.user == self.user and self._shares(one)]
+        return [one for one in mine if digest in (None, one.digest)]
+
+    def _shares(self, one: OpenCall) -> bool:
+        """Returns whether a call was made over this catalog, or over one that has a source in common with it."""
+        return not self.sources.isdisjoint(one.sources) or not (self.sources or one.sources)
 
     def _change(self, change: Callable[[Sequence[OpenCall]], Sequence[OpenCall]]) -> None:
         with _WRITING, self.file.locked():
-            before = self.entries()
+            before = self._stored()
             oldest = (datetime.now(UTC) - _TELLS_FOR).isoformat(timespec="seconds")
             after = [one for one in change(before) if not one.is_settled or one.since > oldest]
             if [*before] != after:

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from callsheet.agents.calls.review import flat
-from callsheet.graphs.errors import TrustError
-from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.messages import counted
-from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.cli import output
 from callsheet.orchestrator.cli.approval_prompt import (
     approve_all,
@@ -32,6 +27,7 @@ from callsheet.orchestrator.cli.shared_options import (
     check_model_name,
     common,
     decision_option,
+    open_calls_named,
     run_options,
     size_options,
 )
@@ -41,7 +37,6 @@ from callsheet.orchestrator.run_events import RunEvent, values_of
 if TYPE_CHECKING:
     from langgraph.graph import StateGraph
 
-    from callsheet.graphs import Loaded
     from callsheet.orchestrator.cli.output import Show
 
 _STEP_FIELDS = ("id", "text", "depends_on", "agents", "tools", "status", "calls", "result", "note", "data", "error")
@@ -126,11 +121,10 @@ def ask(
     again = options.again("--resume", "--thread", thread, without=("resume", "thread", "as_json"))
     given = None if resume else {"messages": [{"role": "user", "content": query}]}
     try:
-        with threads.locked(thread), _terminated_like_interrupted():
+        with threads.locked(thread), open_calls_named(loaded, thread):
             ran = _answered(workflow, threads, thread, given, show, settings.approval)
     except (KeyboardInterrupt, click.Abort):
-        for line in [*_left_open(loaded, thread), f"continue with: {again}"]:
-            click.echo(f"\n{line}", err=True)
+        click.echo(f"\ncontinue with: {again}", err=True)
         raise
     finally:
         registry.close()
@@ -163,30 +157,6 @@ def _thread_of(threads: Threads, name: str | None, *, resume: bool) -> str:
     return threads.new() if name is None else name
 
 
-@contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does: its servers end, and what becomes of its calls is recorded."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _left_open(loaded: Loaded, thread: str) -> list[str]:
-    """Returns the calls that were running when the run of a thread stopped, each with the command that settles it."""
-    ledger = CallLedger(loaded.label)
-    try:
-        entries = [one for one in ledger.entries() if one.run == thread and not one.is_settled]
-    except TrustError as error:
-        return [str(error)]
-    how = "Look whether it did, and say so with"
-    return [shown(f"{one.tool_id} {one.stopped.told}. {how} {ledger.how_to_settle(one.id)}") for one in entries]
-
-
 def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Show | None, approval: str) -> RunResult:
     """Runs until the end, or until nobody answers the pending questions."""
     from langgraph.types import Command
@@ -194,7 +164,7 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
     # One loop for all rounds: the connections of a chat model belong to the loop of its first call.
     with asyncio.Runner() as runner:
         left: list[Any] = []
-        asked: dict[str, Any] = {}
+        asked: dict[str, object] = {}
         while True:
             with show.working() if show else nullcontext():
                 ran = runner.run(run_workflow(workflow, threads, thread, given, show.event if show else lambda _: None))
@@ -204,11 +174,18 @@ def _answered(workflow: Any, threads: Threads, thread: str, given: Any, show: Sh
             if approval == "never" or show is None or not has_terminal():
                 answers |= leave_inputs(ran.waiting)
             left = [one for one in ran.waiting if one.id not in answers]
-            asked = ask_person(left) if left and has_terminal() else {}
+            asked = _asked(left, show) if left else {}
             answers = {**answers, **asked}
             if not answers:
                 return ran
             given = Command(resume=answers)
+
+
+def _asked(left: Sequence[object], show: Show | None) -> dict[str, object]:
+    """Returns the answers of a person at the terminal, who first sees what was not printed yet."""
+    if show is not None:
+        show.reasons()
+    return ask_person(left) if has_terminal() else {}
 
 
 async def run_workflow(

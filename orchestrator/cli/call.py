@@ -14,7 +14,13 @@ from callsheet.agents.calls.review import AnswerError, flat
 from callsheet.graphs.errors import UnknownNameError, near_names
 from callsheet.graphs.text.hidden import shown
 from callsheet.orchestrator.cli.approval_prompt import approve_all, ask_person, has_terminal
-from callsheet.orchestrator.cli.shared_options import CatalogOptions, approval_option, catalog_options, report
+from callsheet.orchestrator.cli.shared_options import (
+    CatalogOptions,
+    approval_option,
+    catalog_options,
+    open_calls_named,
+    report,
+)
 
 if TYPE_CHECKING:
     from langchain_core.messages import ToolMessage
@@ -72,7 +78,8 @@ def call(options: CatalogOptions, tool_id: str, given: tuple[str, ...], approval
         return answer
 
     try:
-        told = _told(asyncio.run(calls.call(bound, arguments, supervision, ask)))
+        with open_calls_named(loaded):
+            told = _told(asyncio.run(calls.call(bound, arguments, supervision, ask)))
     except _UnansweredError as unanswered:
         told = _unanswered(unanswered.args[0])
     finally:
@@ -110,15 +117,18 @@ def _arguments(bound: BoundTool, given: Sequence[str]) -> dict[str, Any]:
 
 def _told(answer: ToolMessage) -> dict[str, Any]:
     """Returns the answer of a call as the fields of the command's JSON."""
-    from callsheet.agents.calls.tool_result import artifact_of
+    from callsheet.agents.calls.outcome import outcome_in
 
-    artifact = artifact_of(answer)
+    outcome = outcome_in(answer)
     if answer.status != "error":
-        return {"status": "done", "output": answer.text, "data": artifact.get("structured"), "error": ""}
-    kind = artifact.get("kind")
-    unknown = artifact.get("effect") == "unknown"
-    status = "outcome_unknown" if unknown else kind if kind in ("refused", "rejected") else "failed"
-    return {"status": status, "output": "", "data": artifact.get("structured"), "error": answer.text}
+        status = "done"
+    elif outcome.effect == "unknown":
+        status = "outcome_unknown"
+    elif outcome.kind in ("refused", "rejected"):
+        status = outcome.kind
+    else:
+        status = "failed"
+    return {"status": status, "output": outcome.text, "data": outcome.structured, "error": outcome.error}
 
 
 def _unanswered(question: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,13 @@ from typing import Any
 import click
 
 from callsheet.orchestrator.cli.browser import open_privately
-from callsheet.orchestrator.cli.shared_options import CatalogOptions, check_model_name, common, run_options
+from callsheet.orchestrator.cli.shared_options import (
+    CatalogOptions,
+    check_model_name,
+    common,
+    open_calls_named,
+    run_options,
+)
 from callsheet.orchestrator.run.process.environment import Environment
 
 
@@ -74,7 +80,8 @@ def explore(options: CatalogOptions, port: int, user: str, *, no_browser: bool, 
             if not no_browser:
                 open_privately(url)
         try:
-            serve_app(app, listener)
+            with open_calls_named(loaded):
+                serve_app(app, listener)
         finally:
             registry.close()
     return 0

@@ -31,7 +31,9 @@ from callsheet.orchestrator.cli.shared_options import (
     common,
     env,
     json_option,
+    left_open,
     model_option,
+    open_calls_named,
     refuse_before,
     report,
 )
@@ -121,11 +123,12 @@ def mcp(
         if options.as_json:
             click.echo(_offer(served))
         elif http:
-            _serve_http(served, verifier, host, port, url, issuer)
+            with open_calls_named(loaded):
+                _serve_http(served, verifier, host, port, url, issuer)
         else:
             many = counted(len(retriever.catalog.tools), "tool")
             click.echo(f"serving {many} over standard input and output", err=True)
-            _serve_stdio(served)
+            _serve_stdio(served, loaded)
     finally:
         if gateway.updates:
             gateway.updates.stop.set()
@@ -149,7 +152,7 @@ def _opened(options: CatalogOptions) -> Loaded:
         return options.open()
 
 
-def _serve_stdio(served: GatewayServer) -> None:
+def _serve_stdio(served: GatewayServer, loaded: Loaded) -> None:
     """Serves one client until it disconnects, or the process is interrupted."""
     from mcp.server.stdio import stdio_server
 
@@ -159,14 +162,16 @@ def _serve_stdio(served: GatewayServer) -> None:
     def interrupted(*_: object) -> None:
         # The library reads standard input in a thread that nothing ends but its end.
         close_all()
-        click.echo("interrupted", err=True)
+        for line in [*left_open(loaded), "interrupted"]:
+            click.echo(line, err=True)
         os._exit(INTERRUPTED)
 
     async def serve() -> None:
         async with stdio_server() as (read, write):
             await served.server.run(read, write, served.server.create_initialization_options())
 
-    signal.signal(signal.SIGINT, interrupted)
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, interrupted)
     # On the loop of all sessions: its calls of tools change no threads.
     LOOP.blocking(serve())
 

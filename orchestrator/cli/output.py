@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from callsheet.orchestrator.cli.approval_prompt import approve_all
 from callsheet.orchestrator.run_events import RunEvent, pick_notes, progress_text
 
 if TYPE_CHECKING:
+    from callsheet.agents import Call
     from callsheet.graphs.catalog.model import Catalog
     from callsheet.graphs.dependencies import Proposal
     from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation
@@ -284,17 +285,27 @@ class Show:
         self._runnable = runnable
         self._explain = explain
         self._why: dict[str, dict[str, str]] = {}
-        self._told: dict[str, list[Any]] = {}
+        self._told: dict[str, tuple[Call, ...]] = {}
         self._usage: Mapping[str, Any] = {}
         self._status: Status | None = None
+        # Why steps were not done: step id, reason and colour. They wait, because an answer that follows repeats them.
+        self._reasons: list[tuple[str, str, str]] = []
 
-    def working(self) -> AbstractContextManager[object]:
+    @contextmanager
+    def working(self) -> Iterator[None]:
         """Shows in a terminal that the run is working, with the progress that a call reports."""
         self._status = self._console.status(_WORKING) if self._console.is_terminal else None
-        return self._status or nullcontext()
+        try:
+            with self._status or nullcontext():
+                yield
+        except BaseException:
+            self.reasons()  # no answer follows
+            raise
 
     def event(self, event: RunEvent) -> None:
         """Prints one event of the supervisor; unknown events are ignored."""
+        if event.get("event") not in ("step", "usage"):
+            self.reasons()
         match event.get("event"):
             case "plan":
                 self._plan(event)
@@ -311,13 +322,13 @@ class Show:
                 self._usage = event
             case "tool_started":
                 self._used(event.get("step_id", ""), event["tool"])
-            case "progress" if self._status is not None:
-                self._status.update(escape(cut_line(progress_line(event), _WIDTH)))
-            case "tool_finished" if self._status is not None:
-                self._status.update(_WORKING)
+            case "progress" | "tool_finished" if self._status is not None:
+                progress = event["event"] == "progress"
+                self._status.update(escape(cut_line(progress_line(event), _WIDTH)) if progress else _WORKING)
 
     def answer(self, text: str, seconds: float) -> None:
         """Prints the answer."""
+        self.reasons(besides=text)
         self._heading(f"Answer ({seconds:.1f} s)")
         self._console.print(escape(self._runnable(text)))
         if self._usage.get("calls"):
@@ -327,6 +338,7 @@ class Show:
 
     def waiting(self, interrupts: Sequence[Any], again: str) -> None:
         """Prints the questions that wait for a person, and the command to continue."""
+        self.reasons()
         self._heading("Waiting for you")
         for one in interrupts:
             asked = flat(one.value)
@@ -336,9 +348,18 @@ class Show:
                     self._indented(asked["shown"], by=4)
             else:
                 self._line(str(one.value), by=4)
-        self._console.print(f"Continue in a terminal with: {escape(again)}")
+        # In one line, to be copied: rich would break it at the width of the terminal.
+        self._console.print(f"Continue in a terminal with: {escape(again)}", soft_wrap=True)
         if len(approve_all(interrupts)) == len(interrupts):
             self._console.print("or skip all questions with --approval never; deletions still need a person")
+
+    def reasons(self, *, besides: str = "") -> None:
+        """Prints why steps were not done, if that is not printed yet and not in the text ``besides``."""
+        known = " ".join(besides.split())
+        for step, reason, colour in self._reasons:
+            if " ".join(reason.split()) not in known:
+                self._line(f"Step {step}: {reason}", colour)
+        self._reasons.clear()
 
     def _plan(self, plan: Mapping[str, Any]) -> None:
         if not plan["steps"]:  # the answer says why
@@ -386,23 +407,23 @@ class Show:
                 return
 
     def _step(self, event: Mapping[str, Any]) -> None:
-        result = event["result"]
-        colour = _STATUS_COLOURS[result["status"]]
-        note = f", {result['note']}" if result.get("note") else ""
-        self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]{note}")
-        before = self._told.get(result["id"], [])
-        calls = list(result["calls"])
-        new = (
-            calls[len(before) :] if calls[: len(before)] == before else calls
-        )  # before a person gave values, some were printed
-        self._told[result["id"]] = calls
+        from callsheet.orchestrator.state import read_result  # a run has imported it
+
+        result = read_result(event["result"])
+        colour = _STATUS_COLOURS[result.status]
+        note = f", {result.note}" if result.note else ""
+        self._heading(f"Step {event['step_id']}: [{colour}]{result.status}[/]{note}")
+        before = self._told.get(result.id, ())
+        # Before a person gave values, some were printed.
+        new = result.calls[len(before) :] if result.calls[: len(before)] == before else result.calls
+        self._told[result.id] = result.calls
         for call in new:
-            arguments = escape(cut_line(json.dumps(call["args"], ensure_ascii=False), _WIDTH))
-            self._console.print(f"  [cyan]{escape(call['tool'])}[/] {arguments}  [{GREY}]{call['seconds']:.2f} s[/]")
-            said = cut_line(call["error"] or call["output"], _WIDTH)
-            self._indented(f"-> {said}", "red" if call["error"] else "", 4)
-        if result["error"] and not any(call["error"] and result["error"].endswith(call["error"]) for call in new):
-            self._line(result["error"], colour)
+            arguments = escape(cut_line(json.dumps(call.args, ensure_ascii=False), _WIDTH))
+            self._console.print(f"  [cyan]{escape(call.tool)}[/] {arguments}  [{GREY}]{call.seconds:.2f} s[/]")
+            said = cut_line(call.error or call.output, _WIDTH)
+            self._indented(f"-> {said}", "red" if call.error else "", 4)
+        if result.error and not any(call.error and result.error.endswith(call.error) for call in new):
+            self._reasons.append((result.id, result.error, colour))
 
     def _line(self, text: str, style: str = "", by: int = 2) -> None:
         self._indented(cut_line(text, _WIDTH), style, by)

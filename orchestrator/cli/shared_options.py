@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import signal
 import sys
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -19,8 +21,10 @@ from click.core import ParameterSource
 
 from callsheet.graphs.catalog.formats.manifests import SERVER_TROUBLE
 from callsheet.graphs.catalog.formats.server_config import is_address
-from callsheet.graphs.errors import CallsheetError, SettingsError, near_names
+from callsheet.graphs.errors import CallsheetError, SettingsError, TrustError, near_names
+from callsheet.graphs.process_identity import ProcessIdentity
 from callsheet.graphs.text.hidden import shown
+from callsheet.graphs.trust.open_calls import CallLedger
 from callsheet.orchestrator.run.process.environment import Environment
 
 if TYPE_CHECKING:
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector, SelectSettings
 
 INTERRUPTED = 130  # exit status
-_NAMED_COMMAND = re.compile(r"`(callsheet (?:approve|index|sync|trust)\b[^`\n]*)`")
+_NAMED_COMMAND = re.compile(r"`(callsheet (?:approve|call|index|sync|trust)\b[^`\n]*)`")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
@@ -388,3 +392,47 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def open_calls_named(loaded: Loaded, thread: str = "") -> Iterator[None]:
+    """Names, if the block is interrupted, the calls that were running, on standard error.
+
+    SIGTERM ends the block as Ctrl-C does: servers end, and the outcome of the calls is recorded as unknown.
+
+    Args:
+        loaded: The catalog whose tools are called.
+        thread: The thread of the run; calls of other threads are named only if this process made them.
+    """
+    with _terminated_like_interrupted():
+        try:
+            yield
+        except (KeyboardInterrupt, click.Abort):
+            for line in left_open(loaded, thread):
+                click.echo(f"\n{line}", err=True)
+            raise
+
+
+def left_open(loaded: Loaded, thread: str = "") -> list[str]:
+    """Returns the calls that this process or a thread has left open, each with the command that settles it."""
+    ledger = CallLedger(loaded.label)
+    here = ProcessIdentity.here()
+    try:
+        entries = [one for one in ledger.entries() if not one.is_settled and (one.owner == here or one.run == thread)]
+    except TrustError as error:
+        return [str(error)]
+    how = "Look whether it did, and say so with"
+    return [shown(f"{one.tool_id} {one.stopped.told}. {how} {ledger.how_to_settle(one.id)}") for one in entries]
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """Makes SIGTERM act as SIGINT in the block."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -70,6 +70,19 @@ OFF = {
 }
 
 
+def test_a_file_has_the_same_servers_by_whatever_way_it_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "work" / "mcp.json"
+    for folder in (file.parent, tmp_path / "other"):
+        folder.mkdir()
+    file.write_text(json.dumps({"mcpServers": {"x": {"command": "x", "args": ["${workspaceFolder}/x.js"]}}}))
+    direct = servers_in(str(file))
+    monkeypatch.chdir(tmp_path / "other")
+    for way in ("../work/mcp.json", "../work", f"{tmp_path}/other/../work/mcp.json", "../other/../work/"):
+        assert servers_in(way) == direct, way
+
+
 def test_a_disabled_server_stays_off() -> None:
     found = read({"mcpServers": {**OFF, "on": {"command": "y", "disabled": False, "enabled": True}}})
     assert (list(found.servers), found.problems) == (["on"], ())

@@ -52,6 +52,24 @@ def test_an_open_call_is_found_by_the_same_call_and_by_no_other(ledger: CallLedg
     assert found(ledger, "b" * 64) is None
 
 
+@pytest.mark.parametrize("before", ["/a/mcp.json", "/a/mcp.json\n/b/skills", "/c/api.yaml\n/a/mcp.json"])
+@pytest.mark.parametrize("after", ["/a/mcp.json", "/b/skills\n/a/mcp.json"])
+def test_an_open_call_is_found_over_each_catalog_with_a_source_in_common(before: str, after: str) -> None:
+    entry = left(CallLedger(before))
+    again = CallLedger(after)
+    assert found(again) == entry.id
+    assert found(CallLedger("/d/mcp.json")) is found(CallLedger("")) is None
+    again.settle(entry.id, "not-done")
+    assert again.begin(PAY, DIGEST, "second", "run-2")[1]
+    assert [one.call for one in CallLedger(before).entries()] == ["second"]
+
+
+def test_catalogs_in_one_file_lose_no_entries_of_each_other(ledger: CallLedger) -> None:
+    entry, other = left(ledger), left(CallLedger("/b/mcp.json"))
+    ledger.end(entry.id)
+    assert (ledger.entries(), found(CallLedger("/b/mcp.json"))) == ((), other.id)
+
+
 def test_a_call_under_way_is_open_once_its_process_is_gone(ledger: CallLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     entry, _ = ledger.begin(PAY, DIGEST, "first", "run-1")
     assert (found(ledger), ledger.unsettled()) == (None, [])

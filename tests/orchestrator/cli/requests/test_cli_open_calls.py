@@ -1,4 +1,4 @@
-"""``callsheet ask`` is stopped when its payment has taken effect, and asked again: nothing is paid twice unseen."""
+"""A command is stopped when its payment has taken effect, and asked again: nothing is paid twice unseen."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from forked import Forked
 
 PAY = "invoices/pay_invoice"
 ORDER = ("Pay invoice 1001", "--allow", PAY)
+CALL = ("call", PAY, "invoice=1001", "--approval", "never")
 TOOL = {
     "name": "pay_invoice",
     "description": "Pay an invoice.",
@@ -44,16 +45,21 @@ class Invoices:
 
     def ask(self, *more: str) -> tuple[int, Any]:
         """In this process, without a terminal: exit status, and the JSON."""
-        status, out, err = self._cli("ask", *ORDER, *more, "--catalog", self._fleet.config, "--json", "--yes")
+        return self._answer("ask", *ORDER, *more)
+
+    def _answer(self, *words: str) -> tuple[int, Any]:
+        status, out, err = self._cli(*words, "--catalog", self._fleet.config, "--json", "--yes")
         return status, json.loads(out) if out else err
 
     def trust(self, *words: str) -> tuple[int, Any]:
-        status, out, err = self._cli("trust", *words, "--catalog", self._fleet.config, "--json", "--yes")
-        return status, json.loads(out) if out else err
+        return self._answer("trust", *words)
 
-    def stopped(self, number: signal.Signals) -> tuple[int, str]:
-        """A run in another process that gets a signal once it has paid: exit status, and standard error."""
-        command = ["-m", "callsheet", "ask", *ORDER, "--catalog", str(self._fleet.config), "--json", "--yes"]
+    def call(self, *words: str) -> tuple[int, Any]:
+        return self._answer("call", PAY, *words)
+
+    def stopped(self, number: signal.Signals, *words: str) -> tuple[int, str]:
+        """A command in another process that gets a signal once it has paid: exit status, and standard error."""
+        command = ["-m", "callsheet", *words, "--catalog", str(self._fleet.config), "--json", "--yes"]
         process = Forked(command, env=self._environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         deadline = time.monotonic() + 120
         while not self.paid and time.monotonic() < deadline:
@@ -73,7 +79,7 @@ def invoices(tmp_path: Path, cli: Cli) -> Invoices:
 @pytest.mark.server
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda one: one.name)
 def test_what_was_paid_in_a_stopped_run_is_not_paid_again_unseen(invoices: Invoices, number: signal.Signals) -> None:
-    ended, err = invoices.stopped(number)
+    ended, err = invoices.stopped(number, "ask", *ORDER)
     _, listed = invoices.trust()
     (entry,) = listed["open_calls"]
     assert (entry["agent"], entry["tool"], entry["run"][:4]) == ("invoices", "pay_invoice", "run-")
@@ -94,3 +100,24 @@ def test_what_was_paid_in_a_stopped_run_is_not_paid_again_unseen(invoices: Invoi
     status, said = invoices.ask()
     assert (status, invoices.paid) == (0, 1 if verdict == "done" else 2)
     assert ("A person says that this call took effect" in said["answer"]) == (verdict == "done")
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda one: one.name)
+def test_a_single_call_that_is_stopped_is_named_and_not_made_again(invoices: Invoices, number: signal.Signals) -> None:
+    ended, err = invoices.stopped(number, *CALL)
+    (entry,) = invoices.trust()[1]["open_calls"]
+    assert (ended, f"callsheet trust settle {entry['id']} done" in err) == (130, True), err
+    for amount in ("1001", "1001.0"):
+        status, said = invoices.call(f"invoice={amount}", "--approval", "never")
+        assert (status, said["status"], invoices.paid) == (1, "outcome_unknown", 1)
+
+
+@pytest.mark.server
+def test_one_more_catalog_does_not_hide_an_open_call(invoices: Invoices, tmp_path: Path) -> None:
+    skill = tmp_path / "skills" / "greet" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: greet\ndescription: Greets.\n---\nSay hello.\n", encoding="utf-8")
+    invoices.stopped(signal.SIGKILL, *CALL)
+    status, said = invoices.ask("--catalog", str(skill.parent.parent))
+    assert (status, said["steps"][0]["status"], invoices.paid) == (1, "outcome_unknown", 1)
