@@ -16,7 +16,7 @@ from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.questions import MOST_WRONG, OFFERED, Kind
+from callsheet.agents.approval.questions import MOST_WRONG, OFFERED, QuestionKind
 from callsheet.agents.approval.supervision import Supervision
 from callsheet.agents.calls.question_text import shown_definition, shown_text
 from callsheet.agents.calls.review import (
@@ -31,7 +31,7 @@ from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.trust.pins import Change
 from callsheet.graphs.trust.policy import User
 
-_KIND: Kind = "new_tool"
+_KIND: QuestionKind = "new_tool"
 ACCEPT = "accept_tool"
 """The name of the action that a person decides on."""
 _WHY = "Its server has added it in this run. Nobody has accepted its definition yet."

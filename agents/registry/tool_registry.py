@@ -11,9 +11,9 @@ from urllib.parse import unquote
 
 from callsheet.agents.calls.call_context import CALLER, TASK, Limits, TaskCall, within
 from callsheet.agents.calls.credentials import Caller, Credentials, credentials_of_run
+from callsheet.agents.calls.outcome import Outcome, failed_outcome
 from callsheet.agents.calls.question_text import inexact
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.agents.calls.tool_result import Outcome, failed_outcome
 from callsheet.agents.registry.assurance import Assurance, assurance_of
 from callsheet.agents.registry.binding import BoundTool, Sender, bound_tool, model_names
 from callsheet.agents.registry.checked_call import CHECKED, CheckedCall, call_digest, open_digest

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from callsheet.agents.calls.call_context import Limits
+from callsheet.agents.calls.outcome import Kind, Outcome
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.agents.calls.tool_result import Kind, Outcome
 from callsheet.graphs.text.messages import counted
 
 _FAILURES: frozenset[Kind] = frozenset(("start", "timeout", "crash", "protocol"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from callsheet.agents.calls.call_context import CallRequest
-from callsheet.agents.calls.tool_result import Effect, Fault, Outcome, failed_outcome
+from callsheet.agents.calls.outcome import Effect, Fault, Outcome, failed_outcome
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.oauth.addresses import page_hint
 from callsheet.graphs.errors import CallsheetError

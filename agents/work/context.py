@@ -23,9 +23,9 @@ from langchain_core.messages import (
 )
 from langchain_core.messages.utils import count_tokens_approximately
 
+from callsheet.agents.calls.outcome import Call, Kind
 from callsheet.agents.calls.plan import (
     GAVE,
-    Call,
     Plan,
     ResultValueError,
     Step,
@@ -34,7 +34,6 @@ from callsheet.agents.calls.plan import (
     source_of,
     value_of,
 )
-from callsheet.agents.calls.tool_result import Kind
 from callsheet.agents.models.chat_models import ModelError, model_answer
 from callsheet.agents.models.prompts import ANSWER, BY_REFERENCE, SKILL
 from callsheet.agents.registry.binding import NO_OUTPUT, READ_RESULT, names_of_bound

@@ -29,10 +29,10 @@ from callsheet.agents.approval.call_record import in_doubt
 from callsheet.agents.approval.program_review import ProgramReview
 from callsheet.agents.approval.questions import missing_values
 from callsheet.agents.approval.supervised_call import Answer, Send
-from callsheet.agents.calls.plan import GAVE, Call, ResultValueError, Status, StepResult, resolve_references, value_of
+from callsheet.agents.calls.outcome import Call, Outcome, answer_to, outcome_in, with_outcome
+from callsheet.agents.calls.plan import GAVE, ResultValueError, Status, StepResult, resolve_references, value_of
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
 from callsheet.agents.calls.token_usage import usage_of, with_usage_of
-from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.models.chat_models import (
     ModelError,
     broken_call,
@@ -46,7 +46,7 @@ from callsheet.agents.models.prompts import LAST_TURN
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, RUN_PROGRAM, BoundTool, names_of_bound
 from callsheet.agents.registry.checked_call import Approval
 from callsheet.agents.work.context import Brief
-from callsheet.agents.work.equipment import LATE, Equipment, UnsetModel, answer_reading, made_calls, reminder
+from callsheet.agents.work.equipment import Equipment, UnsetModel, answer_reading, made_calls, reminder
 from callsheet.agents.work.finish import (
     FINISH,
     NOTHING_DONE,
@@ -170,7 +170,7 @@ async def _own_answer(
     messages = request.state["messages"]
     problem = broken_call(call, messages)
     if problem:
-        return answer_to(call, problem, {"effect": "none"}, error=True)
+        return answer_to(call, problem, error=True)
     if call["name"] == NEED_TOOL and equipment.requests:
         return await answer_request(call, tools, equipment.requests)
     if call["name"] == READ_RESULT:
@@ -231,20 +231,21 @@ async def _answer_of_call(
         case = await examine_call(request, bound, supervision, handler, events=True)
         answer = await make_call(case, approval=approval)
         answer = await _with_late_tools(answer, bound.agent, equipment, messages)
-    artifact = artifact_of(answer)
-    if artifact and arguments != call["args"]:
-        # References in the arguments of the call stand for these.
-        return cast("ToolMessage", answer).model_copy(update={"artifact": {"args": arguments, **artifact}})
+    if isinstance(answer, ToolMessage) and arguments != call["args"]:
+        outcome = outcome_in(answer)
+        if outcome.args is None:  # otherwise a person has changed them
+            # References in the arguments of the call stand for these.
+            return with_outcome(answer, outcome.model_copy(update={"args": arguments}))
     return answer
 
 
 async def _with_late_tools(answer: Answer, agent: str, equipment: Equipment, messages: Sequence[AnyMessage]) -> Answer:
-    """Adds to the artifact of an answer the tools that the server has added and the worker was not told of yet."""
+    """Adds to the outcome in an answer the tools that the server has added and the worker was not told of yet."""
     if not isinstance(answer, ToolMessage) or equipment.requests is None or equipment.requests.late is None:
         return answer
-    told = {name for message in messages for name in artifact_of(message).get(LATE, ())}
+    told = {name for message in messages for name in outcome_in(message).late}
     new = [name for name in await equipment.requests.late(agent) if name not in told]
-    return answer.model_copy(update={"artifact": {**artifact_of(answer), LATE: new}}) if new else answer
+    return with_outcome(answer, outcome_in(answer).model_copy(update={"late": tuple(new)})) if new else answer
 
 
 def _turns(messages: Sequence[AnyMessage]) -> int:
@@ -401,14 +402,14 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
 
 def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[str, str]) -> ToolMessage:
     """Answers a call of a tool that the worker does not have, or no longer has."""
-    artifact: dict[str, Any] = {"effect": "none"}
+    outcome = Outcome(effect="none")
     text = f"{call['name']} is not among the tools of this step; there are: {', '.join(tools) or 'none'}"
     for tool_id, why in refused.items():
         agent, _, name = tool_id.partition("/")
         if call["name"] in names_of_bound(agent, name):
-            artifact |= {"agent": agent, "tool": tool_id, "kind": "refused"}
+            outcome = Outcome(effect="none", agent=agent, tool=tool_id, kind="refused")
             text = f"agent {agent!r}, tool {name!r}: {why}"
-    return answer_to(call, text, artifact, error=True)
+    return answer_to(call, text, outcome, error=True)
 
 
 def _stopped(why: str, status: Status = "failed", *, reply: BaseMessage | None = None) -> AIMessage:

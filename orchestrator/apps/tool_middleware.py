@@ -41,7 +41,7 @@ from callsheet.agents.approval.call_record import open_calls_told
 from callsheet.agents.approval.program_review import ProgramReview
 from callsheet.agents.approval.supervised_call import Answer, Send
 from callsheet.agents.approval.supervision import InterruptOn, reviews_of
-from callsheet.agents.calls.tool_result import answer_to
+from callsheet.agents.calls.outcome import answer_to, outcome_in
 from callsheet.agents.models.chat_models import broken_call, chat_model
 from callsheet.agents.registry import binding
 from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM
@@ -309,7 +309,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         supervision = self._supervision(state)
         problem = broken_call(call, state["messages"])
         if problem:
-            return answer_to(call, problem, {"effect": "none"}, error=True)
+            return answer_to(call, problem, error=True)
         match call["name"]:
             case binding.NEED_TOOL:
                 return await self._added(request, held)
@@ -387,8 +387,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         answers |= {"supervision": self._supervision(state), "run_id": state.get("callsheet_run", "")}
         requests = tool_requests(seen, self._registry, caller(), roster_tokens=self._roster_tokens, **answers)
         said = await answer_request(call, held, requests)
-        added = said.artifact["added"] if said.artifact else []
-        return Command(update={"messages": [said], "callsheet_tools": added})
+        return Command(update={"messages": [said], "callsheet_tools": [*outcome_in(said).added]})
 
     def _secrets(self, state: Any) -> RunSecrets:
         return self._registry.secrets.of(state.get("callsheet_run", ""))
@@ -425,7 +424,7 @@ async def _of_others(request: ToolCallRequest, send: Send, names: Iterable[str])
         return answer
     there = ", ".join(dict.fromkeys(names))
     told = INVALID_TOOL_NAME_ERROR_TEMPLATE.format(requested_tool=call["name"], available_tools=there)
-    return answer_to(call, told, {"effect": "none"}, error=True)
+    return answer_to(call, told, error=True)
 
 
 def _name(tool: BaseTool | dict[str, Any]) -> str:

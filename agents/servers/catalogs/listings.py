@@ -16,7 +16,8 @@ from itertools import starmap
 from typing import Any
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.calls.tool_result import Fault, Keep, Kind, Outcome, cap_texts, failed_outcome, text_of
+from callsheet.agents.calls.outcome import Fault, Kind, Outcome, failed_outcome
+from callsheet.agents.calls.tool_result import Keep, cap_texts, text_of
 from callsheet.graphs.catalog.formats.manifests import Entries, Problem, agent_from_listing
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent

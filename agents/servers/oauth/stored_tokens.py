@@ -19,7 +19,7 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from mcp.shared.auth_utils import calculate_token_expiry
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.safety.secrets import origin
 from callsheet.graphs.errors import CallsheetError, SettingsError, needs_extra
 from callsheet.graphs.storage import state_file
