@@ -5,8 +5,8 @@ from .approval.call_app import (
 )
 from .approval.supervision import Supervision as Supervision
 from .calls.call_context import Limits as Limits
+from .calls.outcome import Call as Call
 from .calls.plan import (
-    Call as Call,
     Mode as Mode,
     Plan as Plan,
     Question as Question,

@@ -263,7 +263,7 @@ def _without_steps(plan: Mapping[str, Any]) -> str:
     if plan.get("answer"):
         return str(plan["answer"])
     why = ". ".join(filter(None, (str(plan.get("cannot") or "").rstrip("."), plan["note"])))
-    return f"Nothing was done: {why}."
+    return f"Nothing was done: {why.removesuffix('.')}."
 
 
 def _is_of_one_worker(results: Sequence[StepResult]) -> bool:

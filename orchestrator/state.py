@@ -9,6 +9,7 @@ from typing import Annotated, Any, NotRequired, cast
 from langchain_core.messages import AnyMessage
 from langgraph.errors import InvalidUpdateError
 from langgraph.graph.message import add_messages
+from pydantic import ValidationError
 from typing_extensions import TypedDict
 
 from callsheet.agents import Plan, Step, StepResult
@@ -160,8 +161,16 @@ def read_results(results: Mapping[str, Any]) -> dict[str, StepResult]:
 
 
 def read_result(result: Mapping[str, Any]) -> StepResult:
-    """Reads a result from plain values."""
-    return StepResult(**{name: value for name, value in result.items() if name in StepResult.model_fields})
+    """Reads a result from plain values; raises an ``InvalidUpdateError`` if that is not possible."""
+    try:
+        return StepResult(**{name: value for name, value in result.items() if name in StepResult.model_fields})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InvalidUpdateError(
+            f"the state has a result that cannot be read ({place}: {first['msg']}): it was changed by hand, or another "
+            "version of Callsheet has written it; send the request again"
+        ) from error
 
 
 _LISTS = ("messages", "revisions", "waves", "answers", "turns")

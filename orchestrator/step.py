@@ -53,7 +53,7 @@ from callsheet.orchestrator.run.answers import asked_in_turn
 from callsheet.orchestrator.run.named_requests import tool_requests
 from callsheet.orchestrator.run.run_context import RunConfiguration, call_ledger, caller
 from callsheet.orchestrator.run.run_metrics import count_result, count_selections, select_measured
-from callsheet.orchestrator.state import StepState, continue_result, step_result
+from callsheet.orchestrator.state import StepState, continue_result, read_result, step_result
 from callsheet.orchestrator.step_selection import StepSelection
 from callsheet.retrievers import AgentGraphRetriever, Selection, StepNeed, explain_tool
 from callsheet.retrievers.catalog_tools import agent_line
@@ -157,7 +157,7 @@ class StepNodes:
             whole = step_result(steps[0], status="failed", error=_words(error))
         whole = whole.model_copy(update={"id": steps[0].id})
         if state.get("given") and (asked := state.get("before")):
-            whole = continue_result(whole, StepResult(**asked))
+            whole = continue_result(whole, read_result(asked))
         asking = self.question(whole, state, self._configuration(state).settings.approval)
         if asking:
             return {"asking": asking}
@@ -269,8 +269,8 @@ class StepNodes:
             steps=tuple(steps),
             conversation=state.get("conversation", ""),
             skills=self._skill_texts(catalog, list(skills), state),
-            inputs=tuple(StepResult(**result) for result in state["inputs"]),
-            before=StepResult(**before) if before else None,
+            inputs=tuple(map(read_result, state["inputs"])),
+            before=read_result(before) if before else None,
             place=state.get("place", ""),
             about="\n\n".join(filter(None, about)),
             item=steps[0].item,
@@ -327,7 +327,7 @@ class StepNodes:
     def ask(self, state: StepState) -> dict[str, Any]:
         """Asks a person for missing values, at most three times if they do not fit; without values, the step stays."""
         asking = state.get("asking", {})
-        result = StepResult(**asking["result"])
+        result = read_result(asking["result"])
         tool = asking["tool"]
         schema = asking["schema"]
         with asked_in_turn(self._configuration(state).settings.questions):

@@ -28,10 +28,10 @@ from callsheet.agents.approval.questions import MOST_WRONG, ask_for_server
 from callsheet.agents.approval.supervised_call import PROGRAM_ASKS, Answer, Send, SupervisedCall
 from callsheet.agents.approval.supervision import Supervision
 from callsheet.agents.calls.call_context import TASK, TaskCall, within
+from callsheet.agents.calls.outcome import outcome_in, with_outcome
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import TOOK_EFFECT, AnswerError, Decision
 from callsheet.agents.calls.run_claim import checkpointer, sole_run
-from callsheet.agents.calls.tool_result import artifact_of
 from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.registry.checked_call import CHECKED, Approval
 from callsheet.agents.safety.secrets import LostSecretError
@@ -125,7 +125,7 @@ async def _send(state: CallState) -> Update:
 
 def _in_doubt(case: SupervisedCall, answer: ToolMessage) -> bool:
     """Returns whether an answer leaves the outcome of a call unknown that must not be repeated."""
-    return answer.status == "error" and artifact_of(answer).get("effect") == "unknown" and not case.repeatable
+    return answer.status == "error" and outcome_in(answer).effect == "unknown" and not case.repeatable
 
 
 def _answered(
@@ -213,7 +213,7 @@ async def _sent(case: SupervisedCall, held: TaskCall) -> Answer | OpenCall | Goi
             answer = finished(await case.send(request))
         going_on = GoingOn.of(answer, entry)
         if going_on is not None:
-            case.began = artifact_of(answer).get("began", time.time())
+            case.began = outcome_in(answer).began or time.time()
             if going_on.task:
                 await record.note_task(entry, going_on.task)
                 return going_on
@@ -240,7 +240,7 @@ def _unknown(answer: ToolMessage, entry_id: str | None, *, sent: bool = True) ->
 
     ``entry_id`` is that of its entry among the open calls, or None; ``sent``: it is this very call.
     """
-    about: Update = {"kind": answer.artifact["kind"], "problem": None, "open_call": entry_id, "sent": sent}
+    about: Update = {"kind": outcome_in(answer).kind, "problem": None, "open_call": entry_id, "sent": sent}
     return {"unknown": answer.text, **about}
 
 
@@ -352,7 +352,8 @@ def _edited(answer: ToolMessage, args: dict[str, Any], *, notice: bool) -> ToolM
     content = answer.content
     if notice and isinstance(content, str):
         content = f"{content}\n\n(A person changed the arguments of this call to {args} before it was made.)"
-    return answer.model_copy(update={"content": content, "artifact": {**artifact_of(answer), "args": args}})
+    answer = with_outcome(answer, outcome_in(answer).model_copy(update={"args": args}))
+    return answer.model_copy(update={"content": content})
 
 
 def check_answerable(supervision: Supervision) -> None:

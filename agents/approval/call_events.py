@@ -13,7 +13,7 @@ from langgraph.config import get_stream_writer
 from langgraph.types import Command
 
 from callsheet.agents.calls.call_context import PROGRESS, within
-from callsheet.agents.calls.tool_result import artifact_of
+from callsheet.agents.calls.outcome import outcome_in, with_outcome
 from callsheet.agents.registry.binding import BoundTool
 from callsheet.graphs.text.hidden import shown
 
@@ -55,14 +55,13 @@ def call_events(
         if not isinstance(answer, ToolMessage):
             write({"event": "tool_finished", **about, "status": "success"})
             return answer
-        artifact = artifact_of(answer)
-        if is_later and "seconds" in artifact:  # a tool names the last part of a call only
-            artifact = {**artifact, "seconds": time.time() - began}
-        outcome: dict[str, Any] = {"status": answer.status, "output": answer.text}
-        outcome |= {key: artifact[key] for key in ("seconds", "kind", "effect") if key in artifact}
-        if not ("task" in artifact or "questions" in artifact):
-            write({"event": "tool_finished", **about, **outcome})
-        return answer.model_copy(update={"artifact": {**artifact, "began": began}})
+        outcome = outcome_in(answer).model_copy(update={"began": began})
+        if is_later:  # a tool names the last part of a call only
+            outcome = outcome.model_copy(update={"seconds": time.time() - began})
+        if not (outcome.task or outcome.questions):
+            ended = outcome.model_dump(include={"seconds", "kind", "effect"})
+            write({"event": "tool_finished", **about, "status": answer.status, "output": answer.text, **ended})
+        return with_outcome(answer, outcome)
 
     with within(PROGRESS, report):
         yield finished

@@ -17,9 +17,9 @@ from langgraph.config import get_config
 from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
+from callsheet.agents.calls.outcome import Effect, Kind, outcome_in
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import TOOK_EFFECT
-from callsheet.agents.calls.tool_result import artifact_of
 from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
 from callsheet.agents.registry.checked_call import CheckedCall
 from callsheet.graphs.errors import CallsheetError
@@ -37,7 +37,7 @@ _HEADING = (
 class Said(Protocol):
     """The protocol of a function that makes a message about a call, when the message is not the tool's own answer."""
 
-    def __call__(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
+    def __call__(self, text: str, *, kind: Kind, effect: Effect, error: bool = True) -> ToolMessage:
         """Makes the message; ``kind`` and ``effect`` are those of ``Outcome``."""
         ...
 
@@ -147,7 +147,7 @@ class CallRecord:
     async def end(self, entry_id: str | None, answer: Answer) -> None:
         """Removes the entry of a call that was answered, unless the answer leaves its outcome unknown."""
         failed = isinstance(answer, ToolMessage) and answer.status == "error"
-        if entry_id is not None and failed and artifact_of(answer).get("effect") == "unknown":
+        if entry_id is not None and failed and outcome_in(answer).effect == "unknown":
             await self._tried(lambda ledger: ledger.leave_open(entry_id, "unanswered"), "changed")
         else:
             await self.settled(entry_id)
@@ -233,6 +233,6 @@ def open_calls_told(ledger: CallLedger | None, tool_ids: Collection[str]) -> str
 def in_doubt(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool]) -> Refusal | None:
     """Returns why a worker makes no further call: the outcome of one is unknown. None if all are known."""
     unrepeatable = {RUN_PROGRAM, *(name for name, tool in tools.items() if not tool.repeatable)}
-    said = [m.text for m in messages if artifact_of(m).get("effect") == "unknown" and m.name in unrepeatable]
+    said = [m.text for m in messages if outcome_in(m).effect == "unknown" and m.name in unrepeatable]
     why = "The outcome is unknown: the call is not repeated until a person has checked whether it took effect."
     return Refusal("\n".join((*said, why))) if said else None

@@ -9,8 +9,8 @@ from typing_extensions import TypedDict
 
 from callsheet.agents.approval.supervised_call import Answer, SupervisedCall
 from callsheet.agents.calls.call_context import TaskCall
+from callsheet.agents.calls.outcome import Kind, ServerQuestion, outcome_in
 from callsheet.agents.calls.run_claim import checkpointer
-from callsheet.agents.calls.tool_result import ServerQuestion, artifact_of
 from callsheet.agents.servers.server_questions import MOST_QUESTIONS
 
 
@@ -38,7 +38,7 @@ class CallState(TypedDict):
     problem: str | None
     unknown: str | None
     wrong: NotRequired[int]
-    kind: NotRequired[str]
+    kind: NotRequired[Kind]
     task: NotRequired[str | None]
     interval: NotRequired[float]
     questions: NotRequired[Mapping[str, ServerQuestion] | None]
@@ -74,12 +74,10 @@ class GoingOn(NamedTuple):
     @classmethod
     def of(cls, answer: Answer, entry_id: str | None) -> GoingOn | None:
         """Returns how a call goes on after an answer; None if that is its result."""
-        artifact = artifact_of(answer)
-        questions = artifact.get("questions")
-        task = artifact.get("task", "")
-        if not (task or questions):
+        outcome = outcome_in(answer)
+        if not (outcome.task or outcome.questions):
             return None
-        return cls(task, entry_id, artifact.get("interval", 0.0), questions, artifact.get("state", ""))
+        return cls(outcome.task, entry_id, outcome.interval, outcome.questions, outcome.state)
 
 
 def going_on_update(going_on: GoingOn, *, sent: bool = True) -> Update:

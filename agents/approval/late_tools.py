@@ -16,9 +16,9 @@ from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 from typing_extensions import TypedDict
 
-from callsheet.agents.approval.questions import MOST_WRONG, OFFERED, Kind
+from callsheet.agents.approval.questions import MOST_WRONG, OFFERED, QuestionKind
 from callsheet.agents.approval.supervision import Supervision
-from callsheet.agents.calls.question_text import shown_text, shown_value
+from callsheet.agents.calls.question_text import shown_definition, shown_text
 from callsheet.agents.calls.review import (
     AnswerError,
     Decision,
@@ -31,10 +31,10 @@ from callsheet.graphs.errors import CallsheetError
 from callsheet.graphs.trust.pins import Change
 from callsheet.graphs.trust.policy import User
 
-_KIND: Kind = "new_tool"
+_KIND: QuestionKind = "new_tool"
 ACCEPT = "accept_tool"
 """The name of the action that a person decides on."""
-_WHY = "its server has added it in this run. Nobody has accepted its definition yet."
+_WHY = "Its server has added it in this run. Nobody has accepted its definition yet."
 _REFUSED = "a person has not accepted it"
 _OTHER = "its definition has changed since this was asked: look at it again"
 
@@ -98,18 +98,21 @@ async def _ask(state: _State) -> dict[str, Any]:
 
 def _decision(case: _Case, change: Change, problem: str) -> Decision:
     """Asks a person about a definition and returns the decision; raises an ``AnswerError`` if it is invalid."""
-    arguments = {"tool": change.id, "definition": dict(change.after or {})}
+    definition = dict(change.after or {})
+    arguments = {"tool": change.id, "definition": definition}
     about: dict[str, Any] = {
         "step_id": case.supervision.step_id,
         "agent": change.agent,
         "tool": change.id,
         "why": _WHY,
         "hash": change.sha256,
-        "shown": shown_value(arguments),
         "problem": problem or None,
     }
+    shown = shown_definition(definition)
     told = shown_text(f"{change.id}: {_WHY} Accept it? It is not called by that.")
-    question = review_request(_KIND, ACCEPT, arguments, told, OFFERED[_KIND], **about)
+    # Clients of LangChain's form show the description only.
+    question = review_request(_KIND, ACCEPT, arguments, f"{told}\n{shown}", OFFERED[_KIND], **about)
+    question["shown"] = shown
     decision = read_decision(
         interrupt(question, response_schema=review_answers(ACCEPT, OFFERED[_KIND])), ACCEPT, OFFERED[_KIND]
     )

@@ -10,19 +10,19 @@ from typing import Any, Literal
 
 from langgraph.types import interrupt
 
+from callsheet.agents.calls.outcome import ServerQuestion
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
-from callsheet.agents.calls.tool_result import ServerQuestion
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.servers.server_questions import server_answer
 from callsheet.graphs.text.json_schema import shown_form
 
-Kind = Literal["tool_approval", "unknown_outcome", "needs_input", "new_tool"]
+QuestionKind = Literal["tool_approval", "unknown_outcome", "needs_input", "new_tool"]
 MOST_WRONG = 3
 """Maximum number of invalid answers in a row; after that, a question is not asked again."""
 
 
-OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
+OFFERED: Mapping[QuestionKind, tuple[DecisionType, ...]] = {
     "tool_approval": ("approve", "edit", "reject", "respond"),
     # No "approve": whoever approves everything must not have a call sent twice.
     "unknown_outcome": ("edit", "respond", "reject"),
@@ -33,7 +33,7 @@ OFFERED: Mapping[Kind, tuple[DecisionType, ...]] = {
 """The decisions that a person can make on each kind of question."""
 
 
-NEEDS_INPUT: Kind = "needs_input"
+NEEDS_INPUT: QuestionKind = "needs_input"
 """The ``type`` of the question that asks for missing values."""
 
 
@@ -57,17 +57,21 @@ def wanted_schema(schema: Mapping[str, Any], parameters: Sequence[str]) -> dict[
     return shown_form(form)
 
 
-def input_question(step_id: str, tool: str, schema: Mapping[str, Any], why: str, problem: str = "") -> dict[str, Any]:
+def input_question(
+    step_id: str, tool: str, schema: Mapping[str, Any], why: str, problem: str = "", *, server: str = ""
+) -> dict[str, Any]:
     """Returns the payload of the interrupt that asks for missing values; an edit answers it.
 
-    ``problem`` says what was wrong with the last answer.
+    ``problem`` says what was wrong with the last answer; ``server`` is the agent whose server asks, if one does.
     """
     about = {"step_id": step_id, "agent": tool.partition("/")[0], "tool": tool, "schema": dict(schema)}
     wanted = dict.fromkeys(schema["properties"])
     told = f"Step {step_id}: {why}" if step_id else f"{why[0].upper()}{why[1:]}"
     told += "" if why.endswith("?") else "."
     name = tool or NEEDS_INPUT
-    return review_request(NEEDS_INPUT, name, wanted, told, OFFERED[NEEDS_INPUT], **about, problem=problem or None)
+    return review_request(
+        NEEDS_INPUT, name, wanted, told, OFFERED[NEEDS_INPUT], **about, problem=problem or None, server=server or None
+    )
 
 
 def ask_values(question: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -88,11 +92,12 @@ async def ask_for_server(step_id: str, tool: str, question: ServerQuestion) -> d
     """
     # In one line: a new one could look like the question of somebody else.
     message = " ".join(question["message"].split()).rstrip(".")
-    why = f"the server of {tool.partition('/')[0]!r} asks: {message}"
+    agent = tool.partition("/")[0]
+    why = f"the server of {agent!r} asks: {message}"
     form = question["form"]
     problem = ""
     for _ in range(MOST_WRONG):
-        values = ask_values(input_question(step_id, tool, form, why, problem))
+        values = ask_values(input_question(step_id, tool, form, why, problem, server=agent))
         if values is None:
             return {"action": "decline"}
         # In a thread: validation may take a second.

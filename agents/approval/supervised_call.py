@@ -12,13 +12,13 @@ from langchain_core.messages import ToolMessage
 from langgraph.types import Command, interrupt
 
 from callsheet.agents.approval.call_record import NOWHERE, CallPlace, CallRecord
-from callsheet.agents.approval.questions import OFFERED, Kind
+from callsheet.agents.approval.questions import OFFERED, QuestionKind
 from callsheet.agents.approval.supervision import Supervision
+from callsheet.agents.calls.outcome import Effect, Kind, Outcome, answer_to
 from callsheet.agents.calls.question_text import inexact, shown_text, shown_value
 from callsheet.agents.calls.refusal import Refusal
 from callsheet.agents.calls.review import AnswerError, Decision, read_decision, review_answers, review_request
 from callsheet.agents.calls.run_claim import Claim
-from callsheet.agents.calls.tool_result import answer_to
 from callsheet.agents.registry.binding import BoundTool
 from callsheet.agents.registry.checked_call import CheckedCall
 from callsheet.agents.registry.tool_registry import ToolRegistry
@@ -133,7 +133,7 @@ class SupervisedCall:
         """Returns whether a person must be asked before the call is sent."""
         return self.needs_approval() is not None or await self.record().is_repeated()
 
-    def ask(self, kind: Kind, why: str, problem: str | None, **more: Any) -> Decision:
+    def ask(self, kind: QuestionKind, why: str, problem: str | None, **more: Any) -> Decision:
         """Asks a person about the call and returns the decision.
 
         ``more`` are further fields of the question: ``open_call``, the id of the call whose outcome is unknown, and
@@ -195,7 +195,7 @@ class SupervisedCall:
         if misfit:
             raise AnswerError(secrets.hidden(misfit.reason))
 
-    def description(self, kind: Kind, why: str, *, sent: bool = True, open_call: str | None = None) -> str:
+    def description(self, kind: QuestionKind, why: str, *, sent: bool = True, open_call: str | None = None) -> str:
         """Returns the text that introduces a call to a person."""
         who = f"Step {self.supervision.step_id}" if self.supervision.step_id else "The agent"
         why_asked = f"{self.bound.id}: {why.removesuffix('.')}."
@@ -239,7 +239,7 @@ class SupervisedCall:
         told = f"{self.named}: {why}. Nothing was sent. Do not try it in another way"
         return self.said(told, kind="rejected", effect="none")
 
-    def said(self, text: str, *, kind: str, effect: str, error: bool = True) -> ToolMessage:
+    def said(self, text: str, *, kind: Kind, effect: Effect, error: bool = True) -> ToolMessage:
         """Makes a message for the model that is not the tool's own answer."""
-        about = {"tool": self.bound.id, "kind": kind, "effect": effect, "seconds": 0.0}
-        return answer_to(self.request.tool_call, text, about, error=error)
+        outcome = Outcome(tool=self.bound.id, kind=kind, effect=effect)
+        return answer_to(self.request.tool_call, text, outcome, error=error)

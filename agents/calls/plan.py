@@ -14,9 +14,9 @@ from jmespath.exceptions import JMESPathError
 from langgraph.types import interrupt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from callsheet.agents.calls.outcome import Call
 from callsheet.agents.calls.review import AnswerError, DecisionType, read_decision, review_answers, review_request
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.calls.tool_result import Effect, Kind
 from callsheet.graphs.errors import CallsheetError, PlanError
 
 
@@ -169,36 +169,6 @@ def plan_errors() -> Iterator[None]:
     except ValidationError as error:
         first = error.errors()[0]
         raise PlanError(str(first.get("ctx", {}).get("error") or first["msg"])) from error
-
-
-class Call(BaseModel):
-    """One tool call of a worker.
-
-    Attributes:
-        id: Its name for references, unique in its step: ``c1`` for the first call.
-        agent: Id of the tool's agent.
-        tool: Id of the tool.
-        output: The answer as text; empty if the call failed.
-        data: The structured result, if it follows a text in ``output``; None otherwise.
-        error: What went wrong, with agent and tool, as ``kind`` and ``effect`` of an ``Outcome``; empty if nothing did.
-        files: Files with media of the result, and with the full text of what was cut.
-        began: Its start, in seconds since 1970; 0 if it is not known.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str = ""
-    agent: str
-    tool: str
-    args: Mapping[str, Any] = Field(default_factory=dict)
-    output: str = ""
-    data: Any = None
-    error: str = ""
-    kind: Kind = ""
-    effect: Effect = "reported"
-    files: tuple[str, ...] = ()
-    seconds: float = 0.0
-    began: float = 0.0
 
 
 class StepEnd(BaseModel):

@@ -1,4 +1,6 @@
-"""Formats the arguments of a call for a question to a person; all surfaces show the same text.
+"""Formats the arguments of a call, or the definition of a tool, for a question to a person.
+
+All surfaces show the same text.
 
 The text shows what will be sent: numbers are exact, invisible characters are written as codes, and where a long text is
 shortened, it says so.
@@ -9,17 +11,21 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.graphs.text.hidden import escaped, spelled_out
+from callsheet.graphs.text.hidden import escaped, escaped_line, spelled_out
 from callsheet.graphs.text.unicode import DEEPEST, encodable
 
 _LONGEST = 4_000
 _LONGEST_TEXT = 600
 _MOST_ITEMS = 500
 _LAST_ITEMS = 100
+_ATTENTION = "(ATTENTION: {:,} characters in all: each text is shortened, every key is shown)"
+_READ = frozenset({"name", "title", "description", "inputSchema", "annotations"})
+"""The parts of a definition that a model reads, or a rule about approval."""
+_OF_SCHEMA = frozenset({"type", "properties", "required", "$schema"})
 _LEAST = -(2**63)
 _GREATEST = 2**64 - 1
 _DEEP = re.compile(r"(?m)^ {40,}")
@@ -40,7 +46,61 @@ def shown_value(value: Any, *, indent: int | None = 2) -> str:
         return whole
     # Deep nesting would be nearly all blanks.
     short = _DEEP.sub(" " * 40, whole_value(_shortened(value), indent=indent))
-    return f"{short} (ATTENTION: {len(whole):,} characters in all: each text is shortened, every key is shown)"
+    return f"{short} {_ATTENTION.format(len(whole))}"
+
+
+def shown_definition(definition: Mapping[str, object]) -> str:
+    """Returns the parts of the definition of a tool that a model or a rule about approval reads, as lines of text.
+
+    Other parts are only named. A long definition is shortened as by ``shown_value``. A text of the definition cannot
+    imitate a line of ours: all lines of a longer one are indented, and hidden characters are written as codes.
+    """
+    size = len(whole_value(definition))
+    told: Mapping[str, object] = definition if size <= _LONGEST else _shortened(dict(definition))
+    texts = [(name, told[name]) for name in ("name", "title", "description") if told.get(name)]
+    lines = [f"{name.capitalize()}:{_indented(str(text))}" for name, text in texts]
+    if "inputSchema" in told:
+        lines += _argument_lines(told["inputSchema"])
+    if told.get("annotations"):
+        lines.append(f"Hints of its server: {whole_value(told['annotations'], indent=None)}")
+    rest = [escaped_line(str(name)) for name in told if name not in _READ]
+    if rest:
+        lines.append(f"Not shown, because no model reads it: {', '.join(rest)}")
+    if told is not definition:
+        lines.append(_ATTENTION.format(size))
+    return "\n".join(lines)
+
+
+def _indented(text: str) -> str:
+    lines = [escaped(line) for line in text.strip().splitlines()]
+    return f" {lines[0]}" if len(lines) == 1 else "".join(f"\n  {line}" for line in lines)
+
+
+def _argument_lines(schema: object) -> list[str]:
+    """Returns a line for each argument of an input schema, and one for what else the schema holds."""
+    if not isinstance(schema, Mapping) or not isinstance(schema.get("properties") or {}, Mapping):
+        return [f"Arguments: {whole_value(schema, indent=None)}"]
+    arguments = schema.get("properties") or {}
+    required = schema.get("required")
+    needed: Sequence[object] = required if isinstance(required, list) else ()
+    lines = ["Arguments:"] if arguments else ["Arguments: none"]
+    lines += [_argument_line(name, spec, required=name in needed) for name, spec in arguments.items()]
+    # Whether further arguments are allowed is no text that a model follows.
+    more = {key: part for key, part in schema.items() if key not in _OF_SCHEMA and not isinstance(part, bool)}
+    if more:
+        lines.append(f"Also in the schema: {whole_value(more, indent=None)}")
+    return lines
+
+
+def _argument_line(name: object, spec: object, *, required: bool) -> str:
+    more = dict(spec) if isinstance(spec, Mapping) else {}
+    kinds = more.pop("type", "any")
+    kind = " or ".join(map(str, kinds)) if isinstance(kinds, list) else str(kinds)
+    about = " ".join(str(more.pop("description", "")).split())
+    line = f"  {name} ({kind}{', required' if required else ''})"
+    line += f": {about}" if about else ""
+    line += f" {whole_value(more, indent=None)}" if more else ""
+    return escaped_line(line)
 
 
 def inexact(value: Any, *, deepest: int = DEEPEST) -> Refusal | None:

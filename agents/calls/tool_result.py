@@ -13,120 +13,18 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
-
-from langchain_core.messages import ToolCall, ToolMessage
-from typing_extensions import TypedDict
+from typing import Any
 
 from callsheet.agents.calls.call_context import Limits
+from callsheet.agents.calls.outcome import Outcome, StoredContent, failed_outcome
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.storage import cache_folder, private_folder
 from callsheet.graphs.text.hidden import visible
 from callsheet.graphs.text.unicode import clean
 
-Kind = Literal[
-    "",
-    "start",
-    "sign_in",
-    "timeout",
-    "crash",
-    "protocol",
-    "busy",
-    "refused",
-    "rejected",
-    "tool",
-    "too_large",
-    "unheard",
-]
-Effect = Literal["none", "reported", "unknown"]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredContent:
-    """A part of a result that is stored as a file: an image, a sound, or a text that was too long."""
-
-    path: str
-    media: str
-    size: int
-
-
 Keep = Callable[[bytes, str], StoredContent | None]
 """Stores bytes of a media type as a file; returns None on failure."""
-
-
-class ServerQuestion(TypedDict):
-    """A question of a server to the person behind a call.
-
-    Attributes:
-        message: Its text; that of a question in the form of a page has the address to open.
-        form: The JSON Schema of the values that answer it, an object.
-        opens: The address of a page that the person is to open; empty for a form.
-    """
-
-    message: str
-    form: dict[str, object]
-    opens: str
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The outcome of one call; a failure is stored as data and is never raised.
-
-    Attributes:
-        text: The answer as text, with a short note for each image or other medium.
-        media: Files with media, and with the full text of what was cut.
-        error: What went wrong, with agent and tool; empty if nothing did.
-        kind: The kind of error; ``too_large`` without an error if the answer was cut.
-        effect: Whether the tool ran: ``none`` if it certainly did not, ``reported`` if it reported the outcome,
-            ``unknown`` if the call was sent and no readable answer came.
-        task: The server's id of the task as which it works on the call, if the caller waits for its end (``TaskCall``).
-        interval: Seconds until the server wants to be asked about the task.
-        questions: Questions of the server, by their keys, to which it needs answers before it goes on.
-        state: The ``requestState`` with which the server has asked them.
-    """
-
-    text: str = ""
-    structured: Any | None = None
-    media: tuple[StoredContent, ...] = ()
-    error: str = ""
-    kind: Kind = ""
-    effect: Effect = "reported"
-    seconds: float = 0.0
-    task: str = ""
-    interval: float = 0.0
-    questions: Mapping[str, ServerQuestion] = field(default_factory=dict)
-    state: str = ""
-
-
-class Fault(Exception):  # noqa: N818 (it becomes data, not an error)
-    """Raised if an exchange with a tool fails; it becomes an ``Outcome`` before it leaves this package.
-
-    ``wait`` is the time in seconds after which a busy server asks for a retry, if it says so.
-    """
-
-    def __init__(self, kind: Kind, message: str, *, effect: Effect = "unknown", wait: float | None = None) -> None:
-        super().__init__(message)
-        self.kind: Kind = kind
-        self.effect: Effect = effect
-        self.wait = wait
-
-
-def failed_outcome(agent_id: str, tool: str, kind: Kind, message: str, effect: Effect = "none") -> Outcome:
-    """Makes the outcome of a failed call; its error names agent and tool."""
-    return Outcome(error=f"agent {agent_id!r}, tool {tool!r}: {visible(message)}", kind=kind, effect=effect)
-
-
-def answer_to(call: ToolCall, text: str, artifact: dict[str, Any] | None = None, *, error: bool = False) -> ToolMessage:
-    """Makes the message that answers a model's call."""
-    status: Literal["error", "success"] = "error" if error else "success"
-    return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"], status=status, artifact=artifact)
-
-
-def artifact_of(answer: object) -> dict[str, Any]:
-    """Returns the artifact of a tool's message; empty for other answers."""
-    return answer.artifact if isinstance(answer, ToolMessage) and isinstance(answer.artifact, dict) else {}
 
 
 _MOST_BLOCKS = 20_000
@@ -158,7 +56,7 @@ def outcome_of(
     text = with_data(visible(media.noted(text)), structured, limits, told=told)
     if result.get("isError") is True:
         outcome = failed_outcome(agent_id, tool, "tool", text or "it failed without saying why", "reported")
-        return cap_texts(replace(outcome, media=tuple(media.stored)), limits, keep)
+        return cap_texts(outcome.model_copy(update={"media": tuple(media.stored)}), limits, keep)
     return cap_texts(Outcome(text=text, structured=structured, media=tuple(media.stored)), limits, keep)
 
 
@@ -257,7 +155,8 @@ def cap_texts(outcome: Outcome, limits: Limits, keep: Keep | None = None) -> Out
         text += f"\n[structured result left out: {len(whole):,} characters, {most:,} are allowed{where}]"
     is_whole = (text, error) == (outcome.text, outcome.error)
     kind = outcome.kind or ("" if is_whole else "too_large")
-    return replace(outcome, text=text, error=error, structured=structured, kind=kind, media=tuple(files))
+    changes = {"text": text, "error": error, "structured": structured, "kind": kind, "media": tuple(files)}
+    return outcome.model_copy(update=changes)
 
 
 def text_of(content: object, keep: Keep | None = None) -> tuple[str, tuple[StoredContent, ...]]:
@@ -387,7 +286,9 @@ class KeptResults:
 
         def keep(content: bytes, media: str) -> StoredContent | None:
             with suppress(OSError):  # a full disk loses the file, not the result
-                return StoredContent(self._write(run_id, f"{agent_id}-{tool}", content, media), media, len(content))
+                return StoredContent(
+                    path=self._write(run_id, f"{agent_id}-{tool}", content, media), media=media, size=len(content)
+                )
             return None
 
         return keep

@@ -100,10 +100,15 @@ def read_step(
     return min(readings, key=_distance, default=None)
 
 
+def lacking_words(reading: StepReading) -> set[str]:
+    """Returns the stems of the words of the tool's name that the step lacks."""
+    return set(tokens(split_name(reading.tool.name))).difference(tokens(reading.text))
+
+
 def _distance(reading: StepReading) -> tuple[float, int, int]:
     """Returns how far a step is from its tool: the words of the tool's name that it lacks, then what does not fit."""
     own = set(tokens(split_name(reading.tool.name)))
-    lacking = len(own.difference(tokens(reading.text)))
+    lacking = len(lacking_words(reading))
     unfit = len(reading.unused) + len(reading.missing) + (not reading.named)
     return lacking / max(1, len(own)), lacking - len(own), unfit
 
@@ -112,15 +117,29 @@ def _best_complete(complete: Sequence[StepReading]) -> StepReading | None:
     """Returns the best of readings that leave nothing of the step over; None if none of them can be chosen.
 
     One whose tool the step names comes first; then those of harmless tools, which must be told apart; then one that
-    passes the step on as a question.
+    passes the step on as a question. Of tools that the step names, the one comes first of whose name it has most; then
+    one whose parameters have values of their kind, before one that takes a file, a date or a number as mere text.
     """
     named = [reading for reading in complete if reading.named]
     if named:
-        return next((reading for reading in named if reading.certain), named[0])
+        return min(named, key=_looseness)
     alone = [reading for reading in complete if reading.harmless and reading.certain]
     if alone:
         return replace(alone[0], others=tuple(other.tool.id for other in alone[1:]))
     return next((reading for reading in complete if reading.question), None)
+
+
+def _looseness(reading: StepReading) -> tuple[bool, int, int]:
+    return not reading.certain, len(lacking_words(reading)), _values_as_text(reading)
+
+
+def _values_as_text(reading: StepReading) -> int:
+    """Returns the number of values of another kind that fill a parameter for texts."""
+    by_name = {parameter.name: parameter for parameter in reading.tool.parameters}
+    return sum(
+        value_kind(by_name[name]) == Kind.TEXT and Kind.TEXT not in value.kinds
+        for name, value in reading.values.items()
+    )
 
 
 def fill(

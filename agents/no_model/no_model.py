@@ -23,7 +23,7 @@ from callsheet.agents.no_model.filling import (
     unanswered_words,
 )
 from callsheet.agents.no_model.values import in_words, refers_to
-from callsheet.agents.no_model.wording import introduction, quoted, refusal
+from callsheet.agents.no_model.wording import introduction, nearest, quoted, refusal
 from callsheet.agents.planning.planner import AnswerTask, PlanTask, check_number
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.work.context import NAME, Brief, list_results
@@ -114,11 +114,16 @@ def _plan(task: PlanTask, *, works: bool) -> Plan:
 
 
 def _check_understood(task: PlanTask, readings: Sequence[StepReading]) -> None:
-    """Raises a ``PlanError`` if no tool fits, or if a part is not understood beside one that may change something."""
+    """Checks that a tool is named, and that all is understood if a part may change something.
+
+    Raises a ``PlanError`` otherwise.
+    """
     is_one_word = len(set(tokens(task.request))) == 1
     lone = is_one_word and not any(reading.complete for reading in readings)
     if lone or not any(reading.named or reading.args for reading in readings):
-        raise PlanError(f"no tool fits. {introduction(task.catalog, task.registry, task.find)}")
+        near = nearest(task.catalog, task.find(task.request))
+        about = introduction(task.catalog, task.registry, task.find)
+        raise PlanError("\n".join(filter(None, ["no step names a tool with its values.", near, about])))
     if len(readings) == 1 or all(reading.harmless for reading in readings):
         return
     lost = [reading for reading in readings if not reading.understood]

@@ -8,7 +8,7 @@ from datetime import date
 from itertools import islice
 from typing import Any
 
-from callsheet.agents.no_model.filling import StepReading, fill, read_step
+from callsheet.agents.no_model.filling import StepReading, fill, lacking_words, read_step
 from callsheet.agents.no_model.named_values import is_count, named_values, texts_by_name
 from callsheet.agents.no_model.parameters import fits, side_of, value_kind
 from callsheet.agents.no_model.values import Kind, StepValue, values_in
@@ -109,6 +109,16 @@ def examples(catalog: Catalog, registry: ToolRegistry, find: Find) -> list[str]:
     return list(islice(filter(None, firsts), _EXAMPLES))
 
 
+def nearest(catalog: Catalog, ids: Sequence[str]) -> str:
+    """Returns a text that names the first of these tools with their required parameters, and how one is called."""
+    lines: list[str] = []
+    for tool_id in ids[:_EXAMPLES]:
+        required = [parameter.name for parameter in catalog.tool(tool_id).parameters if parameter.required]
+        words = ["callsheet call", tool_id, *(f"{name}=..." for name in required)]
+        lines.append(f"- `{' '.join(words)}`")
+    return "\n".join(["The nearest tools, to be called by name:", *lines]) if lines else ""
+
+
 def introduction(catalog: Catalog, registry: ToolRegistry, find: Find) -> str:
     """Returns a text that names the agents and some requests that work."""
     lines = ["The agents are:"]
@@ -132,8 +142,7 @@ def refusal(reading: StepReading, registry: ToolRegistry, find: Find) -> str:
         why.append(f"it needs {', '.join(_needed(_parameter(tool, name)) for name in reading.missing)}")
     if reading.others:
         why.append(f"{', '.join(reading.others)} would do as well: name one of them")
-    said = example(tool, registry, find, _proposed(reading))
-    hint = _hint(said, reading) if said else f"Name the values: `callsheet call {tool.id} name=value ...`"
+    hint = _hint(reading, registry, find)
     return f"the nearest tool, {tool.id}, was not called: {', and '.join(why)}. {shown(hint)}"
 
 
@@ -142,8 +151,22 @@ def _needed(parameter: Parameter) -> str:
     return f"{parameter.name} ({about})" if about else parameter.name
 
 
-def _hint(said: str, reading: StepReading) -> str:
-    """Returns the wording that works, and the words of the step that it leaves out: with them, more may be meant."""
+def _hint(reading: StepReading, registry: ToolRegistry, find: Find) -> str:
+    """Returns a wording of the step that works; without one, how its tool is called by the names of its parameters.
+
+    The wording says which words of the step it leaves out: with them, more may be meant. If it needs values that the
+    step does not have, it is an example, and only of a harmless tool: somebody may send it as it stands.
+    """
+    tool = reading.tool
+    proposed = _proposed(reading)
+    required = [parameter.name for parameter in tool.parameters if parameter.required]
+    is_whole = set(proposed).issuperset(required)
+    said = example(tool, registry, find, proposed) if is_whole or reading.harmless else ""
+    if not said:
+        arguments = " ".join(f"{name}=..." for name in required)
+        return f"Name the values: `callsheet call {tool.id} {arguments or 'name=...'}`"
+    if not is_whole:
+        return f"For example, this works: {said}"
     kept = frozenset(split_name(said).split())
     dropped = [word for word in reading.unused if not kept.issuperset(split_name(word).split())]
     return f"Without {quoted(dropped)}, this works: {said}" if dropped else f"This works: {said}"
@@ -188,7 +211,8 @@ def _proposed(reading: StepReading) -> dict[str, str]:
 def _without_names(reading: StepReading, texts: Mapping[str, str], values: Sequence[StepValue]) -> dict[str, str]:
     """Returns what may be meant for the parameters that lack a value: the values that are left, in order, or the words.
 
-    ``values`` are all of the step.
+    Words are a value only in a step that has all words of the tool's name; in another one, they are more likely to name
+    something else. ``values`` are all of the step.
     """
     found: dict[str, str] = {}
     free = [_parameter(reading.tool, name) for name in reading.missing if name not in texts]
@@ -199,7 +223,7 @@ def _without_names(reading: StepReading, texts: Mapping[str, str], values: Seque
             found[parameter.name] = reading.text[value.start : value.end]
             free.remove(parameter)
     runs = list(_runs(reading, values))
-    if len(free) == 1 and runs and value_kind(free[0]) == Kind.TEXT:
+    if len(free) == 1 and runs and value_kind(free[0]) == Kind.TEXT and not lacking_words(reading):
         found[free[0].name] = _written(runs[-1])
     return found
 

@@ -23,11 +23,11 @@ from typing_extensions import TypedDict
 
 from callsheet.agents.approval.program_review import ProgramReview
 from callsheet.agents.approval.questions import MOST_WRONG
+from callsheet.agents.calls.outcome import Call, Effect, Outcome, answer_to, outcome_in
 from callsheet.agents.calls.review import AnswerError, Decision
 from callsheet.agents.calls.run_claim import checkpointer
-from callsheet.agents.calls.tool_result import answer_to, artifact_of
 from callsheet.agents.programs.functions import RESULTS, functions_of, stubs, without_functions
-from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool
+from callsheet.agents.registry.binding import RUN_PROGRAM, BoundTool, made_call
 from callsheet.agents.registry.checked_call import Approval
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.sandbox import Pause, Sandbox
@@ -70,15 +70,24 @@ class Program:
     barred: Mapping[str, str] = field(default_factory=dict)
     review: ProgramReview | None = None
 
-    def answer(self, text: str, state: Mapping[str, Any], *, error: bool, effect: str = "reported") -> ToolMessage:
+    def answer(self, text: str, state: Mapping[str, Any], *, error: bool, effect: Effect = "reported") -> ToolMessage:
         """Returns the answer to the call of ``run_program``, with all calls that the program made."""
         parts = (part.rstrip("\n") for part in (state.get("printed", ""), text))
         text = "\n".join(_cut(self.secrets.text(part) if self.secrets else part) for part in parts if part)
         ahead = state.get("ahead", [])  # what the program did not come to
         calls = [*state.get("calls", []), *(one["call"] for one in ahead)]
         answers = [*state.get("answers", []), *(one["answer"] for one in ahead)]
-        artifact = {"effect": effect, "calls": calls, "answers": answers}
-        return answer_to(self.call, text, artifact, error=error)
+        outcome = Outcome(effect=effect, made=self._made(calls, answers))
+        return answer_to(self.call, text, outcome, error=error)
+
+    def _made(self, calls: Sequence[ToolCall], answers: Sequence[ToolMessage]) -> tuple[Call, ...]:
+        """Returns the records of the program's calls, with their numbers as names."""
+        tools = {tool.name: tool for tool in self.functions.values()}
+        answered = {answer.tool_call_id: answer for answer in answers}
+        made: list[Call] = []
+        for number, call in enumerate(calls, start=1):
+            made.append(made_call(call, answered.get(call["id"] or ""), tools.get(call["name"]), str(number)))
+        return tuple(made)
 
 
 class ProgramState(TypedDict):
@@ -315,13 +324,13 @@ async def _call(state: ProgramState) -> _Update:
     if not isinstance(answer, ToolMessage):
         raise TypeError(f"{tool.name} answered with {type(answer).__name__}, not with a message")
     made["answers"] = [*state["answers"], answer]
-    artifact = artifact_of(answer)
-    unknown = artifact.get("effect") == "unknown" and not tool.repeatable
-    if answer.status != "error" or not (unknown or artifact.get("kind") == "rejected"):
+    outcome = outcome_in(answer)
+    unknown = outcome.effect == "unknown" and not tool.repeatable
+    if answer.status != "error" or not (unknown or outcome.kind == "rejected"):
         return made
     line = _at_line(program, state.get("position"))
     text = f"{line}the program was ended: {answer.text}{_made_before(state['answers'])}"
-    effect = "unknown" if unknown else "reported"
+    effect: Effect = "unknown" if unknown else "reported"
     return {**made, "done": program.answer(text, {**state, **made}, error=True, effect=effect)}
 
 

@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Collection, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict
 from hashlib import sha256
 from typing import Annotated, Any, Protocol
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import Field
 
 from callsheet.agents.calls.call_context import LOOP, within
-from callsheet.agents.calls.tool_result import Outcome
+from callsheet.agents.calls.outcome import Call, Outcome, artifact_of, outcome_in
+from callsheet.agents.calls.tool_result import data_beside
 from callsheet.graphs.catalog.model import Tool
 from callsheet.graphs.text.hidden import shown
 from callsheet.graphs.text.model_schema import ModelSchema, model_schema
@@ -87,9 +87,9 @@ class BoundTool(BaseTool):
     """A tool of the catalog as a LangChain tool that calls its own agent.
 
     A success is content with an artifact; a failure is a ``ToolMessage`` with ``status="error"`` whose text names agent
-    and tool. Both have the artifact ``{"tool", "structured", "media", "seconds", "kind", "effect"}``; for the last two
-    see ``Outcome``. Within a ``TaskCall``, it also has ``task`` if the call goes on at its
-    server, and ``questions`` and ``state`` if the server asks something first.
+    and tool. Both have the artifact ``{"tool", "structured", "media", "seconds", "kind", "effect"}``: an ``Outcome`` as
+    plain values. Within a ``TaskCall``, it also has ``task`` if the call goes on at its server, and ``questions`` and
+    ``state`` if the server asks something first.
 
     Attributes:
         id: The tool's id in the catalog.
@@ -138,18 +138,7 @@ class BoundTool(BaseTool):
 
     def _answer(self, call_id: str, outcome: Outcome) -> tuple[Any, Any]:
         """Returns content and artifact. LangChain drops the artifact of an error, unless it is in a message."""
-        artifact = {
-            "tool": self.id,
-            "structured": outcome.structured,
-            "media": [asdict(kept) for kept in outcome.media],
-            "seconds": outcome.seconds,
-            "kind": outcome.kind,
-            "effect": outcome.effect,
-        }
-        if outcome.task:
-            artifact |= {"task": outcome.task, "interval": outcome.interval}
-        if outcome.questions:
-            artifact |= {"questions": outcome.questions, "state": outcome.state}
+        artifact = artifact_of(outcome.model_copy(update={"tool": self.id}))
         if not outcome.error:
             return outcome.text or NO_OUTPUT, artifact
         if not call_id:  # it was invoked with arguments alone, and answers with text alone
@@ -179,6 +168,34 @@ def bound_tool(
         repeatable=repeatable,
         harmless=harmless,
         metadata={"callsheet_tool": tool.id, "annotations": tool.annotations},
+    )
+
+
+def made_call(call: ToolCall, answer: ToolMessage | None, bound: BoundTool | None, name: str) -> Call:
+    """Returns the record of a call of a conversation: the call, and the outcome in its answer.
+
+    Args:
+        call: The call, with the arguments as the model wrote them.
+        answer: Its answer; None if it has none.
+        bound: Its tool; None if the worker has no such tool of the catalog.
+        name: The name of the record for references; empty if nothing may refer to it.
+    """
+    outcome = outcome_in(answer) if answer else Outcome(error="no answer", effect="none")
+    failed = answer is None or answer.status == "error"
+    args = bound.form.own(call["args"]) if bound else call["args"]
+    return Call(
+        id=name,
+        agent=bound.agent if bound else outcome.agent,
+        tool=bound.id if bound else outcome.tool or call["name"],
+        args=args if outcome.args is None else outcome.args,
+        output="" if outcome.text == NO_OUTPUT else outcome.text,
+        data=None if failed else data_beside(outcome.text, outcome.structured),
+        error=outcome.error,
+        kind=outcome.kind,
+        effect=outcome.effect,
+        files=tuple(stored.path for stored in outcome.media),
+        seconds=round(outcome.seconds, 3),
+        began=round(outcome.began, 3),
     )
 
 

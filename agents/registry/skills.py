@@ -10,8 +10,9 @@ from urllib.parse import unquote
 
 from callsheet.agents.calls.call_context import CALLER, LOOP, Limits, within
 from callsheet.agents.calls.credentials import credentials_of_run
+from callsheet.agents.calls.outcome import Outcome, failed_outcome
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.agents.calls.tool_result import Keep, Outcome, failed_outcome
+from callsheet.agents.calls.tool_result import Keep
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.catalogs.listings import RESOURCE
 from callsheet.graphs.catalog.formats.served_skills import ServedSkill, SkillFile

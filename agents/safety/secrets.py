@@ -10,12 +10,11 @@ import secrets
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote, quote_plus
 from weakref import WeakSet
 
-from callsheet.agents.calls.tool_result import Outcome
+from callsheet.agents.calls.outcome import Outcome
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CallsheetError, CatalogError
 from callsheet.graphs.text.credentials import MASK, is_secret_name, secrets_in
@@ -144,7 +143,7 @@ class RunSecrets(Redaction):
         """Removes the known secrets from the outcome of a call."""
         texts = ("text", "structured", "error", "questions")
         hidden: dict[str, Any] = {name: self.hidden(getattr(outcome, name)) for name in texts}
-        return replace(outcome, **hidden)
+        return outcome.model_copy(update=hidden)
 
     def _hide(self, value: object) -> Any:
         if value in (None, "") or isinstance(value, bool) or (isinstance(value, str) and _PLACEHOLDER.fullmatch(value)):

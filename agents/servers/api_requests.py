@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote
 
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.graphs.catalog.formats.openapi_operations import HttpCall, Place, is_form, is_json
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")

@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl, urljoin, urlsplit
 import httpx2
 
 from callsheet.agents.calls.call_context import LOOP, Limits
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.safety.secrets import named_in, of_server, origin
 from callsheet.agents.servers.api_requests import api_request
 from callsheet.agents.servers.catalogs.fetching import (

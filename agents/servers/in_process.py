@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import Annotated, Any, NotRequired, TypeVar
 from urllib.parse import unquote_to_bytes
@@ -31,9 +31,10 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from callsheet.agents.calls.call_context import Limits
+from callsheet.agents.calls.outcome import Fault, Outcome, failed_outcome
 from callsheet.agents.calls.run_claim import checkpointer
 from callsheet.agents.calls.token_usage import Usage
-from callsheet.agents.calls.tool_result import Fault, Keep, Media, Outcome, cap_texts, failed_outcome
+from callsheet.agents.calls.tool_result import Keep, Media, cap_texts
 from callsheet.graphs.catalog.formats.server_config import ServerOptions
 from callsheet.graphs.errors import CatalogError
 from callsheet.graphs.text.hidden import visible
@@ -115,7 +116,7 @@ async def call(
         outcome = _raised(agent_id, tool, error, limits.call if scope.expired() else None)
     finally:
         CALL_LIMITS.reset(bounds)
-    return replace(outcome, seconds=monotonic() - began)
+    return outcome.model_copy(update={"seconds": monotonic() - began})
 
 
 def in_thread(work: Callable[[], _T]) -> Future[_T]:
@@ -160,7 +161,7 @@ def _outcome(
         text += f"\n[artifact left out: {type(artifact).__name__} that is not JSON]"
     if message.status == "error" or _tells_error(tool, args, text):
         error = failed_outcome(agent_id, tool.name, "tool", text, "reported")
-        return cap_texts(replace(error, media=tuple(media.stored)), limits, keep)
+        return cap_texts(error.model_copy(update={"media": tuple(media.stored)}), limits, keep)
     return cap_texts(Outcome(text=text, structured=structured, media=tuple(media.stored)), limits, keep)
 
 

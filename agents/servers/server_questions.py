@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from callsheet.agents.calls.call_context import Ask, Asks, Progress
-from callsheet.agents.calls.tool_result import Fault, ServerQuestion
+from callsheet.agents.calls.outcome import Fault, ServerQuestion
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.graphs.catalog.formats.server_config import is_address
 from callsheet.graphs.text.hidden import shown

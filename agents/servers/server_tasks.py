@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from callsheet.agents.calls.call_context import Ask, Limits, Progress, TaskCall
-from callsheet.agents.calls.tool_result import Fault, Outcome
+from callsheet.agents.calls.outcome import Fault, Outcome
 from callsheet.agents.servers.server_questions import MOST_QUESTIONS
 from callsheet.agents.servers.session import Session
 from callsheet.graphs.text.hidden import shown
@@ -216,7 +216,7 @@ class TaskFollower:
             session.cancel_task(task.id)
             raise _unknown(f"a question of its task cannot be answered: {fault}", fault) from fault
         if self._ask is None and self._held.asks:
-            return replace(task.outcome, questions=questions)
+            return task.outcome.model_copy(update={"questions": questions})
         answers = await session.questions.answers(questions, self._ask or _answer_of_nobody)
         await self._update(session, task, answers)
         self._end += self._heard - since

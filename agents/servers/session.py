@@ -15,7 +15,7 @@ import anyio
 
 from callsheet.agents.calls.call_context import Ask, Asks, Limits, Progress
 from callsheet.agents.calls.credentials import Caller
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.safety.secrets import hide_in_logs, named_in, of_server
 from callsheet.agents.servers.catalogs.listings import (
     CacheHints,

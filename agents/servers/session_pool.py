@@ -22,7 +22,8 @@ from weakref import WeakSet
 
 from callsheet.agents.calls.call_context import LOOP, Asks, CallRequest, Limits, Permit, ReadsAnswer, TaskCall
 from callsheet.agents.calls.credentials import Caller, Credentials
-from callsheet.agents.calls.tool_result import Fault, KeptResults, Outcome, failed_outcome, outcome_of
+from callsheet.agents.calls.outcome import Fault, Outcome, failed_outcome
+from callsheet.agents.calls.tool_result import KeptResults, outcome_of
 from callsheet.agents.servers.catalogs.listings import PATIENCE, Listing, read_request
 from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.faults import cleaned_request, failed_call
@@ -377,16 +378,9 @@ class SessionPool:
                 ready = await self._ready_call(request)
                 if isinstance(ready, _ReadyCall):
                     limits = ready.limits
-                    more = (request.progress, request.ask)
+                    asked = (ready.method, ready.params, limits.call, request.progress, request.ask)
                     try:
-                        result = await ready.session.ask(
-                            ready.method,
-                            ready.params,
-                            limits.call,
-                            *more,
-                            longest=limits.longest_call,
-                            asks=request.asks,
-                        )
+                        result = await ready.session.ask(*asked, longest=limits.longest_call, asks=request.asks)
                         unfinished = None if request.reads else unfinished_outcome(ready.session, result)
                     except (Fault, CallsheetError) as error:
                         outcome, wait = failed_call(request, error, sent=True)
@@ -409,7 +403,7 @@ class SessionPool:
     def _counted(self, request: CallRequest, outcome: Outcome, began: float) -> Outcome:
         """Returns the outcome of a call with its duration, after it was counted for its server."""
         self.circuits.told(request.circuit, outcome)
-        return replace(outcome, seconds=time.monotonic() - began)
+        return outcome.model_copy(update={"seconds": time.monotonic() - began})
 
     async def _followed(self, request: CallRequest, task: TaskCall) -> Outcome:
         """Returns the outcome of a call on which its server works as a task, when the task has ended."""
@@ -473,7 +467,7 @@ class SessionPool:
         except Exception as error:  # noqa: BLE001 (the call was made: whatever is wrong with its result, it is data)
             why = f"it ran, and its result could not be read: {type(error).__name__}: {error}"
             outcome = failed_outcome(agent_id, tool, "protocol", why, "reported")
-        return replace(outcome, error=hidden(outcome.error))
+        return outcome.model_copy(update={"error": hidden(outcome.error)})
 
 
 def _name_late(tasks: Mapping[str, asyncio.Task[Listing]]) -> None:

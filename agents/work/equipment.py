@@ -15,8 +15,8 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from callsheet.agents.approval.supervision import Supervision
+from callsheet.agents.calls.outcome import Call, Outcome, answer_to, outcome_in
 from callsheet.agents.calls.plan import (
-    Call,
     ResultValueError,
     StepResult,
     named_result,
@@ -24,9 +24,8 @@ from callsheet.agents.calls.plan import (
     shape,
     value_of,
 )
-from callsheet.agents.calls.tool_result import answer_to, artifact_of, data_beside
 from callsheet.agents.models.prompts import AGAIN, WORKER
-from callsheet.agents.registry.binding import NEED_TOOL, NO_OUTPUT, READ_RESULT, READ_SKILL, BoundTool
+from callsheet.agents.registry.binding import NEED_TOOL, READ_RESULT, READ_SKILL, BoundTool, made_call
 from callsheet.agents.safety.secrets import RunSecrets
 from callsheet.agents.work.context import Brief, as_text
 from callsheet.agents.work.finish import FINISH, finish_definition
@@ -45,8 +44,6 @@ _LONGEST_ABOUT = 1_024
 """Characters of a skill's description, as its format allows."""
 
 
-LATE = "late"
-"""Key in the artifact of an answer for the ids of the tools that its server added with it."""
 _LATE_TOLD = "its server now also has {}; {} adds what you name, after a person has accepted it"
 
 
@@ -89,8 +86,8 @@ def answer_skill(call: ToolCall, texts: Mapping[str, str], names: Sequence[str])
     """
     name = str(call["args"].get("name"))
     if name in texts:
-        return answer_to(call, texts[name], {"effect": "none"})
-    return answer_to(call, f"there is no skill {name!r}; there are: {', '.join(names)}", {"effect": "none"}, error=True)
+        return answer_to(call, texts[name])
+    return answer_to(call, f"there is no skill {name!r}; there are: {', '.join(names)}", error=True)
 
 
 def long_calls(calls: Iterable[Call]) -> list[Call]:
@@ -109,7 +106,7 @@ def label_answers(messages: Sequence[AnyMessage], calls: Mapping[str, Call]) -> 
         call = calls.get(message.tool_call_id) if isinstance(message, ToolMessage) else None
         if call is not None and call.id and isinstance(message.content, str):
             text = _beginning(call) if message.text == call.output else f"{message.text}\n[{call.id}]"
-            late = artifact_of(message).get(LATE)
+            late = outcome_in(message).late
             if late:
                 text += f"\n[{_LATE_TOLD.format(', '.join(map(shown, late)), NEED_TOOL)}]"
             shown_messages.append(message.model_copy(update={"content": text}))
@@ -139,12 +136,12 @@ def answer_reading(call: ToolCall, results: Sequence[StepResult], calls: Sequenc
         if request.start >= max(1, len(whole)):
             raise ResultValueError(f"start must be a number from 0 to {len(whole) - 1}")
     except (ValidationError, ResultValueError) as error:
-        return answer_to(call, str(error), {"effect": "none"}, error=True)
+        return answer_to(call, str(error), error=True)
     piece = whole[request.start : request.start + _PIECE]
     end = request.start + len(piece)
     if end < len(whole):
         piece += f"\n[{len(whole) - end:,} characters follow: start={end}]"
-    return answer_to(call, piece, {"effect": "none"})
+    return answer_to(call, piece)
 
 
 class UnsetModel(BaseChatModel):
@@ -211,7 +208,7 @@ class Equipment:
         for message in messages:
             if isinstance(message, ToolMessage) and message.name == NEED_TOOL and message.status != "error":
                 known = {tool.id for tool in held.values()}
-                new = [tool_id for tool_id in artifact_of(message).get("added", ()) if tool_id not in known]
+                new = [tool_id for tool_id in outcome_in(message).added if tool_id not in known]
                 held |= self.requests.bind(new, list(held))
         return held
 
@@ -256,45 +253,36 @@ class Equipment:
 
 OWN_TOOLS = (NEED_TOOL, READ_RESULT, FINISH)
 """The worker's own tools; their calls have no ids, because nothing refers to their answers."""
-_REMINDER = "reminder"
-"""Key in the artifact of an answer that only reminds of an earlier one: it is no result, and has no id."""
 
 
-def calls_of(
-    messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int = 1, prefix: str = "c"
-) -> tuple[Call, ...]:
+def calls_of(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int = 1) -> tuple[Call, ...]:
     """Returns the tool calls of a worker's conversation, in order: ``c1``, ``c2``, those of a program ``c3.1``, ..."""
-    return tuple(call for _, call in _identified(messages, tools, first=first, prefix=prefix))
+    return tuple(call for _, call in _identified(messages, tools, first))
 
 
 def calls_by_id(messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int = 1) -> dict[str, Call]:
     """Returns the calls of a conversation by their ids there, without those of programs."""
-    return {call_id: call for call_id, call in _identified(messages, tools, first=first, prefix="c") if call_id}
+    return {call_id: call for call_id, call in _identified(messages, tools, first) if call_id}
 
 
 def _identified(
-    messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], *, first: int, prefix: str
+    messages: Sequence[AnyMessage], tools: Mapping[str, BoundTool], first: int
 ) -> Iterator[tuple[str, Call]]:
     """Yields each call with its id in the conversation, which is empty for a call of a program."""
     answers = _answers_by_id(messages)
     number = first
     for call in _calls_in(messages):
         answer = answers.get(call["id"] or "")
-        artifact = artifact_of(answer)
-        if artifact.get(_REMINDER):
+        outcome = outcome_in(answer)
+        if outcome.reminder:
             continue
         name = ""
         if call["name"] not in OWN_TOOLS:
-            name = f"{prefix}{number}"
+            name = f"c{number}"
             number += 1
-        program = artifact.get("calls")
-        if program:
-            # A checkpoint stores messages within an artifact as plain values.
-            inner_answers = map(ToolMessage.model_validate, artifact["answers"])
-            inside: list[AnyMessage] = [AIMessage("", tool_calls=program), *inner_answers]
-            for _, inner in _identified(inside, tools, first=1, prefix=f"{name}."):
-                yield "", inner
-        yield call["id"] or "", _call(call, name, answer, tools.get(call["name"]))
+        for inner in outcome.made:
+            yield "", inner.model_copy(update={"id": f"{name}.{inner.id}"})
+        yield call["id"] or "", made_call(call, answer, tools.get(call["name"]), name)
 
 
 def _answers_by_id(messages: Sequence[BaseMessage]) -> dict[str, ToolMessage]:
@@ -309,37 +297,14 @@ def _calls_in(messages: Sequence[BaseMessage]) -> list[ToolCall]:
     return calls
 
 
-def _call(call: ToolCall, number: str, answer: ToolMessage | None, bound: BoundTool | None) -> Call:
-    """Makes a value of a call of the conversation and its answer."""
-    text = answer.text if answer else "no answer"
-    failed = answer is None or answer.status == "error"
-    artifact = artifact_of(answer) or {"effect": "none"}
-    args = bound.form.own(call["args"]) if bound else call["args"]
-    return Call(
-        id=number,
-        agent=bound.agent if bound else artifact.get("agent", ""),
-        tool=bound.id if bound else artifact.get("tool", call["name"]),
-        # Those of the artifact were sent: references in them are resolved.
-        args=artifact.get("args", args),
-        output="" if failed or text == NO_OUTPUT else text,
-        data=None if failed else data_beside(text, artifact.get("structured")),
-        error=text if failed else "",
-        kind=artifact.get("kind", ""),
-        effect=artifact.get("effect", "reported"),
-        files=tuple(file["path"] for file in artifact.get("media", ())),
-        seconds=round(float(artifact.get("seconds") or 0.0), 3),
-        began=round(float(artifact.get("began") or 0.0), 3),
-    )
-
-
 def made_calls(messages: Sequence[BaseMessage]) -> int:
     """Returns the number of calls, including those of programs."""
     number = 0
     for message in messages:
         if isinstance(message, AIMessage):
             number += len(message.tool_calls)
-        elif isinstance(message, ToolMessage) and isinstance(message.artifact, dict):
-            number += len(message.artifact.get("calls", ()))
+        else:
+            number += len(outcome_in(message).made)
     return number
 
 
@@ -357,11 +322,11 @@ def reminder(call: ToolCall, messages: Sequence[BaseMessage]) -> ToolMessage | N
     if answer is None or answer.status == "error":
         return None
     for one in calls:
-        was_reminder = artifact_of(answers.get(one["id"] or "")).get(_REMINDER)
+        was_reminder = outcome_in(answers.get(one["id"] or "")).reminder
         if was_reminder and _is_same(one, call):
             return None
     text = f"You have just made this call, and its result stands above; {AGAIN}"
-    return answer_to(call, text, {"effect": "none", _REMINDER: True})
+    return answer_to(call, text, Outcome(effect="none", reminder=True))
 
 
 def _is_same(one: ToolCall, other: ToolCall) -> bool:

@@ -10,8 +10,8 @@ from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolCall
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from callsheet.agents.calls.plan import Call, ResultValueError, Status, StepEnd, resolve_references
-from callsheet.agents.calls.tool_result import answer_to
+from callsheet.agents.calls.outcome import Call, answer_to
+from callsheet.agents.calls.plan import ResultValueError, Status, StepEnd, resolve_references
 from callsheet.agents.models.chat_models import cut_reason
 from callsheet.agents.registry.binding import RUN_PROGRAM
 from callsheet.graphs.text.messages import error_lines
@@ -107,7 +107,7 @@ def finish_message(message: BaseMessage, calls: Sequence[Call], steps: Sequence[
 def refused_finish(call: ToolCall, calls: Sequence[Call], steps: Sequence[str], *, alone: bool) -> ToolMessage:
     """Answers a call of ``finish`` that did not end the task, with the reason."""
     problem = str(_read(call["args"], calls, steps)) if alone else _NOT_ALONE
-    return answer_to(call, problem, {"effect": "none"}, error=True)
+    return answer_to(call, problem, error=True)
 
 
 def _read(args: Mapping[str, object], calls: Sequence[Call], steps: Sequence[str]) -> Finish | str:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, ToolMessage
 
-from callsheet.agents.calls.tool_result import artifact_of
+from callsheet.agents.calls.outcome import outcome_in
 
 _LARGEST = 3_500_000
 _MOST = 16_000_000
@@ -107,20 +107,19 @@ def with_media(messages: Sequence[AnyMessage], model: BaseChatModel) -> list[Any
     told: list[AnyMessage] = []
     left = _MOST
     for message in messages:
-        artifact = artifact_of(message)
+        outcome = outcome_in(message)
         # Answers of tools of the catalog only: those of an agent's own tools are not ours to change.
-        if not isinstance(message, ToolMessage) or not isinstance(message.content, str) or "tool" not in artifact:
+        if not isinstance(message, ToolMessage) or not isinstance(message.content, str) or not outcome.tool:
             told.append(message)
             continue
         text = readable(message.content)
         blocks: list[Any] = []
-        for stored in artifact.get("media") or ():
-            size = int(stored["size"])
-            if size > min(left, _LARGEST):
+        for stored in outcome.media:
+            if stored.size > min(left, _LARGEST):
                 continue
-            block = _block(Path(stored["path"]), profile)
+            block = _block(Path(stored.path), profile)
             if block:
-                left -= size
+                left -= stored.size
                 blocks.append(block)
         content: Any = [{"type": "text", "text": text}, *blocks] if blocks else text
         told.append(message if content == message.content else message.model_copy(update={"content": content}))

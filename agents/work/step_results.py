@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
-from callsheet.agents.calls.plan import GAVE, Call, Status, Step, StepEnd, StepResult, resolve_references
+from callsheet.agents.calls.outcome import Call
+from callsheet.agents.calls.plan import GAVE, Status, Step, StepEnd, StepResult, resolve_references
 from callsheet.agents.calls.token_usage import Usage
 
 

@@ -11,7 +11,7 @@ from langchain_core.messages import ToolCall, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from callsheet.agents.calls.tool_result import answer_to
+from callsheet.agents.calls.outcome import Outcome, answer_to
 from callsheet.agents.registry.binding import NEED_TOOL, BoundTool
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.names import NamedTools, is_skill_file, named_tools, skill_named
@@ -113,7 +113,7 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     wanted = [*names, words] if words else names
     requests.added(", ".join(wanted), added)
     only_unknown = not words and len(named.unknown) == len(dict.fromkeys(names))
-    return answer_to(call, "\n".join(lines), {"added": added}, error=only_unknown)
+    return answer_to(call, "\n".join(lines), Outcome(added=tuple(added)), error=only_unknown)
 
 
 def _divided(names: Sequence[str], catalog: Catalog) -> tuple[list[str], list[str]]:

@@ -16,11 +16,12 @@ from langgraph.types import Command
 from pydantic import Field
 from typing_extensions import TypedDict
 
+from callsheet.agents import StepResult
 from callsheet.agents.approval.supervised_call import NOBODY
 from callsheet.agents.calls.review import decision_on, flat
 from callsheet.orchestrator.run.run_context import context, store, sync_and_async
 from callsheet.orchestrator.run.settings import AskSettings, Settings
-from callsheet.orchestrator.state import input_text
+from callsheet.orchestrator.state import input_text, read_results
 
 _AUTH = "langgraph_auth"
 Supervisor = CompiledStateGraph[Any, Any, Any, Any]
@@ -79,14 +80,15 @@ async def _answered(state: AskInput, supervisor: Supervisor) -> AskOutput:
         found = await app.ainvoke(Command(resume=refusals), config, context=settings)
     waiting = "; ".join(str(one.value) for one in found.get("__interrupt__", ()))
     answer = f"Not finished: an agent asks a person; {NOBODY}: {waiting}" if waiting else found["messages"][-1].text
-    return {"answer": answer, "steps": [_step(step, found["results"]) for step in found["plan"]["steps"]]}
+    results = read_results(found["results"])
+    return {"answer": answer, "steps": [_step(step, results) for step in found["plan"]["steps"]]}
 
 
-def _step(step: Mapping[str, Any], results: Mapping[str, Any]) -> dict[str, Any]:
+def _step(step: Mapping[str, Any], results: Mapping[str, StepResult]) -> dict[str, Any]:
     about = {"id": step["id"], "text": step["text"]}
     result = results.get(step["id"])
     if result is None:
         return {**about, "status": "not_finished", "tools": [], "error": "it, or one before it, waits for a person"}
-    field = "result" if result["status"] == "done" else "error"
-    tools = [call["tool"] for call in result["calls"]]
-    return {**about, "status": result["status"], "tools": list(dict.fromkeys(tools)), field: result[field]}
+    tools = list(dict.fromkeys(call.tool for call in result.calls))
+    said = {"result": result.result} if result.status == "done" else {"error": result.error}
+    return {**about, "status": result.status, "tools": tools, **said}

@@ -21,14 +21,14 @@ from pydantic import BaseModel, ConfigDict
 
 from callsheet.agents import Brief, Call, Equipment, ModelError, StepResult, ToolRegistry, Usage
 from callsheet.agents.calls.call_context import Limits
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.calls.token_usage import usage_of
-from callsheet.agents.calls.tool_result import Fault
 from callsheet.agents.safety.arguments import fit_of
 from callsheet.agents.servers.in_process import InProcess
 from callsheet.agents.work.worker_agent import carry_out
 from callsheet.graphs import Loaded, SettingsError, Tool
 from callsheet.orchestrator.run.settings import Planning, Settings
-from callsheet.orchestrator.state import ChatInput, ChatOutput, State
+from callsheet.orchestrator.state import ChatInput, ChatOutput, State, read_results
 from callsheet.orchestrator.step_selection import StepSelection
 from callsheet.orchestrator.supervisor import create_supervisor
 from callsheet.retrievers import AgentGraphRetriever
@@ -198,11 +198,11 @@ async def _supervised_attempt(app: App, request: str) -> Attempt:
     thread = app.copy({"checkpointer": InMemorySaver()})
     config: RunnableConfig = {"configurable": {"thread_id": "1"}, "callbacks": [errors]}
     state = await thread.ainvoke({"messages": [HumanMessage(request)]}, config)
-    results = list(state.get("results", {}).values())
+    results = list(read_results(state.get("results", {})).values())
     usage = Usage(**state.get("usage", {})).model_copy(update={"seconds": round(monotonic() - began, 3)})
     return Attempt(
         offered=_offered(state.get("selections", {}).values(), results),
-        calls=tuple(Call(**call) for result in results for call in result["calls"]),
+        calls=tuple(call for result in results for call in result.calls),
         answer=state["messages"][-1].text,
         usage=usage,
         steps=tuple(step["text"] for step in state.get("plan", {}).get("steps", ())),
@@ -211,20 +211,20 @@ async def _supervised_attempt(app: App, request: str) -> Attempt:
     )
 
 
-def _offered(selections: Iterable[Record], results: Sequence[Record]) -> tuple[str, ...]:
+def _offered(selections: Iterable[Record], results: Sequence[StepResult]) -> tuple[str, ...]:
     """Returns the ids of all tools that workers had: those selected, and those that they asked for."""
     ids: dict[str, None] = {}
     for selection in selections:
         ids.update(dict.fromkeys(StepSelection.from_dict(selection).tool_ids))
     for result in results:
-        ids.update(dict.fromkeys(result["tools"]))
+        ids.update(dict.fromkeys(result.tools))
     return tuple(ids)
 
 
-def _stopped(interrupts: Iterable[Interrupt], results: Sequence[Record]) -> str:
+def _stopped(interrupts: Iterable[Interrupt], results: Sequence[StepResult]) -> str:
     """Returns why a run was not done, or an empty text: it waits for the user, or steps failed."""
     reasons = [f"it asked the user: {interrupt.value.get('type', 'question')}" for interrupt in interrupts]
-    reasons += [result["error"] for result in results if result["error"]]
+    reasons += [result.error for result in results if result.error]
     return "; ".join(reasons)
 
 

@@ -27,6 +27,7 @@ _ALWAYS = {"t": "always for this tool"}
 _LATER = {"q": "later"}
 _SEVERAL = {"a": "all", **_ALWAYS, "e": "each", "n": "none", **_LATER}
 _ONE = {"y": "yes", **_ALWAYS, "n": "no", "e": "edit", "r": "respond", **_LATER}
+_NEW = {"y": "yes", "n": "no", "w": "whole definition", **_LATER}
 _OUTCOME = {"d": "it was done", "n": "it was not, send it again", "g": "give up", **_LATER}
 _WORDS = {"approve": {"all", "yes"}, "reject": {"none", "no"}, "edit": {"edit"}, "respond": {"respond"}}
 _TYPES = ("tool_approval", "unknown_outcome", "needs_input", "new_tool", "question")
@@ -87,8 +88,12 @@ def approve_all(waiting: Sequence[Any]) -> dict[str, Any]:
 
 
 def leave_inputs(waiting: Sequence[Any]) -> dict[str, Any]:
-    """Returns the answers if nobody can be asked: missing values stay missing, and questions stay open."""
-    return {one.id: decision_on("reject", one.value) for one in waiting if _kind(one) in ("needs_input", "question")}
+    """Returns the answers if nobody can be asked: missing values stay missing, and questions stay open.
+
+    What a server asks in the middle of its call waits: a call is not made otherwise because nobody was there.
+    """
+    left = [one for one in waiting if _kind(one) in ("needs_input", "question") and not flat(one.value).get("server")]
+    return {one.id: decision_on("reject", one.value) for one in left}
 
 
 def plain_questions(waiting: Sequence[Any]) -> list[dict[str, Any]]:
@@ -197,7 +202,11 @@ def _verdict(asked: Mapping[str, Any]) -> Any:
 def _acceptance(asked: Mapping[str, object]) -> dict[str, object] | None:
     """Returns whether a tool that a server has added in the run is accepted; None for later."""
     _show(asked, "wants to use")
-    match _choice(_ONE, asked):
+    choice = _choice(_NEW, asked)
+    if choice == "w":
+        click.echo(whole_value(asked["args"]), err=True)
+        choice = _choice(_NEW, asked)
+    match choice:
         case "y":
             return decision_on("approve", asked)
         case "n":
@@ -300,13 +309,28 @@ def _asked_value(name: str, schema: Mapping[str, Any]) -> tuple[str, Any]:
 
     spec = schema["properties"].get(name, {})
     hidden = isinstance(spec, Mapping) and is_secret(name, spec)
-    empty = "leaves the step as it is" if name in schema.get("required", ()) else "leaves it out"
-    while said := _text(f"{shown_text(name)} (empty {empty})", hidden=hidden):
+    empty = "empty gives no answer" if name in schema.get("required", ()) else "empty leaves it out"
+    about = "; ".join([*_about(spec), empty])
+    while said := _text(f"{shown_text(name)} ({about})", hidden=hidden):
         try:
             return said, typed_value(schema, name, said)
         except AnswerError as error:
             click.echo("the value does not fit" if hidden else shown_text(str(error)), err=True)
     return "", None
+
+
+def _about(spec: object) -> list[str]:
+    """Returns what the schema of a parameter says about it, and its choices."""
+    if not isinstance(spec, Mapping):
+        return []
+    texts: list[str] = []
+    description = spec.get("description")
+    if isinstance(description, str) and description.strip():
+        texts.append(shown_text(" ".join(description.split())).rstrip("."))
+    choices = spec.get("enum")
+    if isinstance(choices, list) and choices:
+        texts.append(shown_text(f"one of {', '.join(map(str, choices))}"))
+    return texts
 
 
 def ask_consent(sources: Sequence[str], *, yes: bool) -> bool:

@@ -117,15 +117,18 @@ def _arguments(bound: BoundTool, given: Sequence[str]) -> dict[str, Any]:
 
 def _told(answer: ToolMessage) -> dict[str, Any]:
     """Returns the answer of a call as the fields of the command's JSON."""
-    from callsheet.agents.calls.tool_result import artifact_of
+    from callsheet.agents.calls.outcome import outcome_in
 
-    artifact = artifact_of(answer)
+    outcome = outcome_in(answer)
     if answer.status != "error":
-        return {"status": "done", "output": answer.text, "data": artifact.get("structured"), "error": ""}
-    kind = artifact.get("kind")
-    unknown = artifact.get("effect") == "unknown"
-    status = "outcome_unknown" if unknown else kind if kind in ("refused", "rejected") else "failed"
-    return {"status": status, "output": "", "data": artifact.get("structured"), "error": answer.text}
+        status = "done"
+    elif outcome.effect == "unknown":
+        status = "outcome_unknown"
+    elif outcome.kind in ("refused", "rejected"):
+        status = outcome.kind
+    else:
+        status = "failed"
+    return {"status": status, "output": outcome.text, "data": outcome.structured, "error": outcome.error}
 
 
 def _unanswered(question: Mapping[str, Any]) -> dict[str, Any]:

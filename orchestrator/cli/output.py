@@ -23,6 +23,7 @@ from callsheet.orchestrator.cli.approval_prompt import approve_all
 from callsheet.orchestrator.run_events import RunEvent, pick_notes, progress_text
 
 if TYPE_CHECKING:
+    from callsheet.agents import Call
     from callsheet.graphs.catalog.model import Catalog
     from callsheet.graphs.dependencies import Proposal
     from callsheet.orchestrator.apps.model_evaluation import ModelEvaluation
@@ -284,7 +285,7 @@ class Show:
         self._runnable = runnable
         self._explain = explain
         self._why: dict[str, dict[str, str]] = {}
-        self._told: dict[str, list[Any]] = {}
+        self._told: dict[str, tuple[Call, ...]] = {}
         self._usage: Mapping[str, Any] = {}
         self._status: Status | None = None
         # Why steps were not done: step id, reason and colour. They wait, because an answer that follows repeats them.
@@ -347,7 +348,8 @@ class Show:
                     self._indented(asked["shown"], by=4)
             else:
                 self._line(str(one.value), by=4)
-        self._console.print(f"Continue in a terminal with: {escape(again)}")
+        # In one line, to be copied: rich would break it at the width of the terminal.
+        self._console.print(f"Continue in a terminal with: {escape(again)}", soft_wrap=True)
         if len(approve_all(interrupts)) == len(interrupts):
             self._console.print("or skip all questions with --approval never; deletions still need a person")
 
@@ -405,23 +407,23 @@ class Show:
                 return
 
     def _step(self, event: Mapping[str, Any]) -> None:
-        result = event["result"]
-        colour = _STATUS_COLOURS[result["status"]]
-        note = f", {result['note']}" if result.get("note") else ""
-        self._heading(f"Step {event['step_id']}: [{colour}]{result['status']}[/]{note}")
-        before = self._told.get(result["id"], [])
-        calls = list(result["calls"])
-        new = (
-            calls[len(before) :] if calls[: len(before)] == before else calls
-        )  # before a person gave values, some were printed
-        self._told[result["id"]] = calls
+        from callsheet.orchestrator.state import read_result  # a run has imported it
+
+        result = read_result(event["result"])
+        colour = _STATUS_COLOURS[result.status]
+        note = f", {result.note}" if result.note else ""
+        self._heading(f"Step {event['step_id']}: [{colour}]{result.status}[/]{note}")
+        before = self._told.get(result.id, ())
+        # Before a person gave values, some were printed.
+        new = result.calls[len(before) :] if result.calls[: len(before)] == before else result.calls
+        self._told[result.id] = result.calls
         for call in new:
-            arguments = escape(cut_line(json.dumps(call["args"], ensure_ascii=False), _WIDTH))
-            self._console.print(f"  [cyan]{escape(call['tool'])}[/] {arguments}  [{GREY}]{call['seconds']:.2f} s[/]")
-            said = cut_line(call["error"] or call["output"], _WIDTH)
-            self._indented(f"-> {said}", "red" if call["error"] else "", 4)
-        if result["error"] and not any(call["error"] and result["error"].endswith(call["error"]) for call in new):
-            self._reasons.append((result["id"], result["error"], colour))
+            arguments = escape(cut_line(json.dumps(call.args, ensure_ascii=False), _WIDTH))
+            self._console.print(f"  [cyan]{escape(call.tool)}[/] {arguments}  [{GREY}]{call.seconds:.2f} s[/]")
+            said = cut_line(call.error or call.output, _WIDTH)
+            self._indented(f"-> {said}", "red" if call.error else "", 4)
+        if result.error and not any(call.error and result.error.endswith(call.error) for call in new):
+            self._reasons.append((result.id, result.error, colour))
 
     def _line(self, text: str, style: str = "", by: int = 2) -> None:
         self._indented(cut_line(text, _WIDTH), style, by)

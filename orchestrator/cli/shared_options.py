@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from callsheet.retrievers import AgentGraphRetriever, Changes, Selector, SelectSettings
 
 INTERRUPTED = 130  # exit status
-_NAMED_COMMAND = re.compile(r"`(callsheet (?:approve|index|sync|trust)\b[^`\n]*)`")
+_NAMED_COMMAND = re.compile(r"`(callsheet (?:approve|call|index|sync|trust)\b[^`\n]*)`")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from langchain_core.tools import BaseTool, tool
 
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.servers.catalogs.catalog_sources import load_reference
 from callsheet.graphs import Loaded, load
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.calls.tool_result import Fault, readings, with_data
+from callsheet.agents.calls.outcome import Fault
+from callsheet.agents.calls.tool_result import readings, with_data
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.in_process import CALL_LIMITS, TOOL_NAME, InProcess, summary_line, tool_of_remote_agent
 from callsheet.graphs.catalog.formats.server_config import ApprovalPolicy, ServerConfig, ServerOptions

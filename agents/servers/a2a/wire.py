@@ -15,7 +15,7 @@ from typing import Any, cast
 import httpx2
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.calls.tool_result import Effect, Fault
+from callsheet.agents.calls.outcome import Effect, Fault
 from callsheet.agents.safety.secrets import Redaction, hide_in_logs, named_in, of_server, origin
 from callsheet.agents.servers.transport.http import BoundedHttpClient
 from callsheet.graphs.catalog.formats.server_config import ServerConfig

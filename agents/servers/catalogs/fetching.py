@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.safety.secrets import origin
 from callsheet.agents.servers.catalogs.listings import PATIENCE
 from callsheet.agents.servers.transport.http import BoundedHttpClient

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from callsheet.agents.calls.tool_result import Kind
+from callsheet.agents.calls.outcome import Kind
 from callsheet.agents.servers.catalogs.listings import Listing, clean_entries
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.errors import CatalogError

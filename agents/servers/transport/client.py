@@ -32,7 +32,7 @@ from mcp.types import (
     server_notification_adapter,
 )
 
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.servers.catalogs.listings import SKILLS_EXTENSION
 from callsheet.agents.servers.transport.allowance import Allowance, allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.http import BoundedHttpClient

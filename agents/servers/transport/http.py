@@ -14,7 +14,7 @@ import httpx2
 from mcp.shared._httpx_utils import MCP_DEFAULT_SSE_READ_TIMEOUT, MCP_DEFAULT_TIMEOUT
 from mcp.types import INTERNAL_ERROR, JSONRPCError
 
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.servers.transport.allowance import allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.messages import parse_message, reply_to
 from callsheet.agents.servers.transport.refusals import (

@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 import httpx2
 from mcp.shared._httpx_utils import next_request_within_origin
 
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 
 BUSY = frozenset((429, 503))
 """The statuses by which a server refuses a request that it may accept later."""

@@ -23,7 +23,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.servers.transport.allowance import allowed_bytes, allowed_messages
 from callsheet.agents.servers.transport.messages import LARGE, parse_message
 from callsheet.agents.servers.transport.program_files import Stamps, stamps_of

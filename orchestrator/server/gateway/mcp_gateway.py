@@ -31,6 +31,7 @@ from mcp.server.subscriptions import (
 from pydantic import BaseModel, Field, ValidationError
 
 from callsheet.agents.calls.call_context import PROGRESS, Progress, within
+from callsheet.agents.calls.outcome import StoredContent, outcome_in
 from callsheet.agents.calls.question_text import shown_text
 from callsheet.agents.calls.review import TOOK_EFFECT, decision_on, flat
 from callsheet.agents.servers.catalogs.listings import SKILLS_EXTENSION
@@ -338,11 +339,11 @@ class GatewayServer:
                     relay.drop(answer.id, caller.user)
                     raise
                 answer = await relay.answer(answer.id, decision(answer, reply), caller.user)
-        artifact = answer.artifact or {}
-        agent = str(artifact.get("tool", "")).partition("/")[0]
-        count_call(agent, str(artifact.get("kind") or "tool") if answer.status == "error" else "")
-        result = partial(result_of, answer, text_only=self._gateway.is_resource(artifact.get("tool", "")))
-        return await asyncio.to_thread(result) if artifact.get("media") else result()
+        outcome = outcome_in(answer)
+        agent = outcome.tool.partition("/")[0]
+        count_call(agent, (outcome.kind or "tool") if answer.status == "error" else "")
+        result = partial(result_of, answer, text_only=self._gateway.is_resource(outcome.tool))
+        return await asyncio.to_thread(result) if outcome.media else result()
 
 
 def _offered(loaded: Loaded) -> tuple[object, object, object]:
@@ -385,12 +386,13 @@ def result_of(answer: ToolMessage, *, text_only: bool = False) -> types.CallTool
     Reads the files in which images and sounds were stored. ``text_only`` leaves out the structured result, which
     repeats the text of a resource.
     """
-    artifact: dict[str, Any] = answer.artifact if isinstance(answer.artifact, dict) else {}
+    outcome = outcome_in(answer)
     content: list[Any] = [types.TextContent(type="text", text=answer.text)]
-    content += filter(None, map(_medium, artifact.get("media") or ()))
+    content += filter(None, map(_medium, outcome.media))
     failed = answer.status == "error"
-    ended = {f"callsheet/{name}": artifact[name] for name in ("kind", "effect") if failed and artifact.get(name)}
-    structured = artifact.get("structured")
+    ending = {"callsheet/kind": outcome.kind, "callsheet/effect": outcome.effect}
+    ended = {name: value for name, value in ending.items() if failed and value}
+    structured = outcome.structured
     return types.CallToolResult(
         content=content,
         structured_content=structured if isinstance(structured, dict) and not text_only else None,
@@ -403,13 +405,13 @@ def _text_result(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
 
-def _medium(stored: Mapping[str, Any]) -> types.ImageContent | types.AudioContent | None:
-    kind = str(stored["media"]).partition("/")[0]
-    if kind not in ("image", "audio") or stored["size"] > _LARGEST:
+def _medium(stored: StoredContent) -> types.ImageContent | types.AudioContent | None:
+    kind = stored.media.partition("/")[0]
+    if kind not in ("image", "audio") or stored.size > _LARGEST:
         return None  # the text says where it is
-    data = base64.b64encode(Path(stored["path"]).read_bytes()).decode()
+    data = base64.b64encode(Path(stored.path).read_bytes()).decode()
     form = types.ImageContent if kind == "image" else types.AudioContent
-    return form(data=data, mime_type=stored["media"])
+    return form(data=data, mime_type=stored.media)
 
 
 def can_ask(capabilities: types.ClientCapabilities | None) -> bool:

@@ -10,6 +10,7 @@ from callsheet.agents.calls.plan import KIND
 from callsheet.agents.calls.review import each_call, flat
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, page_text, shown_line
 
+_TEXTS = ("why", "problem", "unchecked", "server")
 WITHHELD = "withheld: it is about tools that you may not see"
 
 
@@ -26,8 +27,9 @@ def _question_view(visible: VisibleCatalog, interrupt: str, place: int, value: A
     another agent;
     ``why`` is the reason, ``problem`` what was wrong with the last answer, ``unchecked`` why the arguments could not be
     validated, ``shown`` is the text of the arguments that is approved, ``args`` all of them as JSON, ``fields`` are the
-    missing values, ``name`` and ``decisions`` are those of LangChain's
-    form, ``always`` says whether the tool can be approved for good, and ``hash`` binds an answer to exactly this call.
+    missing values, ``server`` is the agent whose server asks for them, ``name`` and ``decisions`` are those of
+    LangChain's form, ``always`` says whether the tool can be approved for good, and ``hash`` binds an answer to exactly
+    this call.
     """
     plain: Mapping[str, Any] = flat(value) or {"type": "", "description": str(value)}
     tool = str(plain.get("tool") or "")
@@ -54,7 +56,7 @@ def _content(asked: Mapping[str, Any]) -> Json:
     if isinstance(args, Mapping) and _question(asked):
         choices = [str(one) for one in args.get("choices") or ()]
     return {
-        **{name: question_text.shown_text(str(asked.get(name) or "")) for name in ("why", "problem", "unchecked")},
+        **{name: question_text.shown_text(str(asked.get(name) or "")) for name in _TEXTS},
         "shown": str(asked.get("shown") or ""),
         # Complete: what is edited is sent back as text, because JavaScript rounds numbers.
         "args": None if args is None else question_text.whole_value(args),

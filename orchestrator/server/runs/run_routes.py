@@ -128,9 +128,13 @@ def with_values(asked: Any, answer: Any) -> Any:
         case _:
             return answer
     values: dict[str, Any] = {}
+    required = wanted["schema"].get("required", ())
     for name in wanted["args"]:
+        text = str(texts.get(name, ""))
+        if not text and name not in required:
+            continue  # an empty field leaves it out
         try:
-            values[name] = typed_value(wanted["schema"], name, str(texts.get(name, "")))
+            values[name] = typed_value(wanted["schema"], name, text)
         except AnswerError as error:
             raise RefusedError(f"{name}: {error}") from error
     return decision_on("edit", asked, args=values)

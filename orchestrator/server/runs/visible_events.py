@@ -10,17 +10,20 @@ from mimetypes import guess_type
 from pathlib import Path
 from typing import Any
 
+from langgraph.errors import InvalidUpdateError
 from langgraph.types import StateSnapshot
 
-from callsheet.agents import Usage
+from callsheet.agents import Call, StepResult, Usage
 from callsheet.agents.calls import question_text
 from callsheet.agents.work.media import picture_type
 from callsheet.graphs import UnknownNameError
 from callsheet.orchestrator.run_events import RunEvent, pick_notes, progress_text, values_of
 from callsheet.orchestrator.server.runs.question_views import WITHHELD, question_views
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, page_text, shown_line
+from callsheet.orchestrator.state import read_result
 from callsheet.orchestrator.step_selection import StepSelection
 
+_UNREADABLE = "withheld: its result cannot be read, so it is not known what it names"
 _OF_CALLS = ("tool_started", "progress", "tool_finished")
 
 
@@ -60,7 +63,7 @@ class VisibleEvents:
 
     def _of_step(self, kind: str, event: RunEvent, draw: Callable[[VisibleCatalog, RunEvent], Json]) -> list[Json]:
         step_id = str(event["step_id"])
-        if not all(map(self._visible.may_see, _named(event))):
+        if not _may_see(self._visible, event):
             if kind in _OF_CALLS and not event.get("agent"):
                 # What a worker does itself, such as reading a result: the result of the step decides.
                 return []
@@ -68,7 +71,10 @@ class VisibleEvents:
         named = {"event": kind, "step_id": shown_line(step_id)}
         if step_id not in self._withheld:
             return [{**named, **draw(self._visible, event)}]
-        status = event["result"]["status"] if kind == "step" else "running"
+        result = _result(event)
+        if result is None:
+            return [{**named, "event": "withheld", "status": "failed", "error": _UNREADABLE}]
+        status = result.status if kind == "step" else "running"
         return [{**named, "event": "withheld", "status": status, "error": WITHHELD}]
 
 
@@ -81,17 +87,33 @@ _TELLING: Mapping[str, list[Json]] = {
 """Events that may tell what a withheld step did, and what the page gets in their place."""
 
 
-def _named(event: RunEvent) -> set[str]:
-    """Returns all agents and tools that an event of a step names."""
-    result = event.get("result") or {}
-    named = {*result.get("agents", ()), *result.get("tools", ()), *event.get("tools", ())}
+def _may_see(visible: VisibleCatalog, event: RunEvent) -> bool:
+    """Returns whether a viewer may see all that an event of a step names; not if its result cannot be read."""
+    result = _result(event)
+    return result is not None and all(map(visible.may_see, _named(event, result)))
+
+
+def _named(event: RunEvent, result: StepResult) -> set[str]:
+    """Returns all agents and tools that an event of a step names; ``result`` is the one in it."""
+    named = {*result.agents, *result.tools, *event.get("tools", ())}
     for agent in StepSelection.from_dict(event.get("selection")).selection.agents:
         named.add(agent.id)
         for tool in agent.tools:
             named |= {tool.id, *tool.via}
-    for call in result.get("calls", ()):
-        named |= {call["tool"], call.get("agent", "")}
+    for call in result.calls:
+        named |= {call.tool, call.agent}
     return named | {event[name] for name in ("agent", "tool") if event.get(name)}
+
+
+def _result(event: RunEvent) -> StepResult | None:
+    """Returns the result in an event of a step, an empty one if there is none yet; None if it cannot be read."""
+    result = event.get("result")
+    if not result:
+        return StepResult(id="", text="")
+    try:
+        return read_result(result)
+    except InvalidUpdateError:  # a client may have written anything
+        return None
 
 
 def _request(visible: VisibleCatalog, event: RunEvent) -> Json:
@@ -152,7 +174,8 @@ def _added(visible: VisibleCatalog, event: RunEvent) -> Json:
 
 
 def _started(visible: VisibleCatalog, event: RunEvent) -> Json:
-    return {"call": {**_call(visible, event), "id": event["call_id"], "running": True}}
+    call = Call(agent=event.get("agent", ""), tool=event["tool"], args=event["args"], began=event.get("began", 0.0))
+    return {"call": {**_call(visible, call), "id": event["call_id"], "running": True}}
 
 
 def _progress(visible: VisibleCatalog, event: RunEvent) -> Json:
@@ -173,28 +196,26 @@ def _finished(visible: VisibleCatalog, event: RunEvent) -> Json:
 
 
 def _step(visible: VisibleCatalog, event: RunEvent) -> Json:
-    result = event["result"]
+    result = read_result(event["result"])
     return {
-        "status": result["status"],
-        **{name: _text(result.get(name)) for name in ("result", "note", "error")},
-        "calls": [_call(visible, call) for call in result.get("calls", ())],
+        "status": result.status,
+        "result": _text(result.result),
+        "note": _text(result.note),
+        "error": _text(result.error),
+        "calls": [_call(visible, call) for call in result.calls],
     }
 
 
-def _call(visible: VisibleCatalog, call: Mapping[str, Any]) -> Json:
+def _call(visible: VisibleCatalog, call: Call) -> Json:
     """One call of a worker; ``began`` in seconds since 1970, 0 if it is not known; ``pictures`` are names of files."""
-    files: Sequence[str] = call.get("files", ())
     return {
-        "tool": visible.link(call["tool"]),
-        "args": question_text.shown_value(call["args"]),
-        "answer": _text(call.get("output")),
-        "error": _text(call.get("error")),
-        "kind": call.get("kind", ""),
-        "effect": call.get("effect", ""),
-        "seconds": round(call.get("seconds", 0.0), 3),
-        "began": call.get("began", 0.0),
-        "files": len(files),
-        "pictures": [Path(file).name for file in files if str(guess_type(file)[0]).startswith("image/")],
+        **call.model_dump(include={"kind", "effect", "seconds", "began"}),
+        "tool": visible.link(call.tool),
+        "args": question_text.shown_value(call.args),
+        "answer": _text(call.output),
+        "error": _text(call.error),
+        "files": len(call.files),
+        "pictures": [Path(file).name for file in call.files if str(guess_type(file)[0]).startswith("image/")],
     }
 
 
@@ -253,10 +274,9 @@ def picture_of(visible: VisibleCatalog, history: Sequence[StateSnapshot], name: 
         values = values_of(snapshot)
         selections = values.get("selections") or {}
         for step_id, result in (values.get("results") or {}).items():
-            named = _named({"result": result, "selection": selections.get(step_id)})
-            if not all(map(visible.may_see, named)):
+            if not _may_see(visible, {"result": result, "selection": selections.get(step_id)}):
                 continue
-            for file in [file for call in result.get("calls", ()) for file in call.get("files", ())]:
+            for file in [file for call in read_result(result).calls for file in call.files]:
                 content = visible.registry.pool.results.read(file) if Path(file).name == name else None
                 if content and (media := picture_type(content)):
                     return {"media": media, "data": base64.b64encode(content).decode()}

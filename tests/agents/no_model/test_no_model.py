@@ -116,6 +116,20 @@ def test_a_tool_that_nobody_marked_is_asked_about_although_it_reads(files: FileA
     assert text(ask(files, "Read a.txt", allow=("files/read_file",))) == "Read a.txt: content of a.txt"
 
 
+def test_of_two_tools_that_a_step_names_the_one_whose_value_has_its_kind_is_called() -> None:
+    @tool
+    def read_query(query: str) -> str:
+        """Read rows of a database."""
+        return f"rows of {query}"
+
+    files = FileAgents().agents()
+    read_query.metadata = READS
+    app = create_supervisor(outside({"base": [read_query], **files}), settings=Settings(approval="never")).compile()
+    for request_, called in (("Read a.txt", "files/read_file"), ('Read query "a.txt"', "base/read_query")):
+        calls = app.invoke({"messages": [HumanMessage(request_)]}, THREAD)["results"]["1"]["calls"]
+        assert [call["tool"] for call in calls] == [called]
+
+
 def test_what_is_left_over_is_said_and_nothing_is_called(files: FileAgents) -> None:
     state = ask(files, "Read the first line of a.txt")
     result = state["results"]["1"]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.calls.plan import Call, Plan, Status, Step, StepEnd, StepResult
+from callsheet.agents.calls.outcome import Call
+from callsheet.agents.calls.plan import Plan, Status, Step, StepEnd, StepResult
 from callsheet.agents.calls.token_usage import Usage
 from callsheet.agents.planning.workers import next_workers
 from callsheet.agents.work.step_results import step_results

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.calls.tool_result import Outcome
+from callsheet.agents.calls.outcome import Outcome
 from callsheet.agents.safety.secrets import (
     LostSecretError,
     Redaction,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.stdio import environment_of, family, program_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.calls.tool_result import Outcome
+from callsheet.agents.calls.outcome import Outcome
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.agents.servers.transport.refusals import retry_after
 from http_puppet import HttpPuppet, Reply, reply

@@ -11,7 +11,7 @@ import pytest
 from mcp import MCPError
 
 from callsheet.agents.calls.call_context import Limits
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.registry.tool_registry import hidden_resource
 from callsheet.agents.servers.catalogs.listings import (
     MOST_RESOURCES,

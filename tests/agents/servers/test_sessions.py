@@ -16,7 +16,7 @@ import pytest
 
 from callsheet.agents.calls.call_context import ASK, CALLER, LOOP, BackgroundLoop, Limits, within
 from callsheet.agents.calls.credentials import Caller
-from callsheet.agents.calls.tool_result import Outcome
+from callsheet.agents.calls.outcome import Outcome
 from callsheet.agents.registry.tool_registry import ToolRegistry
 from callsheet.agents.servers.session_pool import SessionPool, end_all
 from callsheet.graphs import Catalog, Loaded, Policy

@@ -16,7 +16,8 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, URL_ELICITATION_REQUIRED
 
 from callsheet.agents.calls.call_context import PROGRESS, Limits, within
-from callsheet.agents.calls.tool_result import Outcome, failed_outcome, outcome_of, text_of
+from callsheet.agents.calls.outcome import Outcome, failed_outcome
+from callsheet.agents.calls.tool_result import outcome_of, text_of
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.circuits import Circuits
 from callsheet.agents.servers.faults import Faults

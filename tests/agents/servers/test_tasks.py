@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from callsheet.agents.calls.call_context import ASK, PROGRESS, Limits, within
-from callsheet.agents.calls.tool_result import Fault, Outcome
+from callsheet.agents.calls.outcome import Fault, Outcome
 from callsheet.agents.servers.server_tasks import TaskState
 from callsheet.agents.servers.session_pool import SessionPool
 from servers import HANG, until

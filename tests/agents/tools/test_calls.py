@@ -17,8 +17,9 @@ from mcp import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from callsheet.agents.calls.call_context import Limits
+from callsheet.agents.calls.outcome import Outcome, failed_outcome
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.agents.calls.tool_result import KeptResults, Outcome, failed_outcome, outcome_of
+from callsheet.agents.calls.tool_result import KeptResults, outcome_of
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers import in_process
 from callsheet.agents.servers.circuits import Circuits

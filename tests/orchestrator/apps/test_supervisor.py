@@ -135,9 +135,12 @@ def test_an_error_of_the_model_is_a_failed_step(catalog: Loaded) -> None:
     assert "no route to the provider" in state["messages"][-1].text
 
 
-def test_a_step_that_nothing_fits_says_so(catalog: Loaded) -> None:
-    state = ask(create_supervisor(catalog).compile(), "Bake a chocolate cake")
-    assert state["messages"][-1].text.startswith("Nothing was done: no tool fits. The agents are:")
+def test_a_request_that_names_no_tool_is_told_the_nearest_ones(catalog: Loaded) -> None:
+    told = ask(create_supervisor(catalog).compile(), "Is it sunny outside?")["messages"][-1].text.splitlines()
+    assert told[0] == "Nothing was done: no step names a tool with its values."
+    assert told[1] == "The nearest tools, to be called by name:"
+    assert told[2].startswith("- `callsheet call skywatch/city_weather city=...`")
+    assert "The agents are:" in told
 
 
 def test_a_decision_model_judges_the_tools_of_each_step_in_one_call(catalog: Loaded, worker: ScriptedModel) -> None:

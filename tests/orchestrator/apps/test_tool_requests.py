@@ -14,6 +14,7 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import CallsheetTools, Settings, create_supervisor
+from callsheet.agents.calls.outcome import outcome_in
 from callsheet.graphs import Agent, Catalog, Loaded, Skill, Tool, load
 from fake_agents import FakeAgents
 from provider_stub import MESSAGE, TEXT, anthropic, claude, function_call, gpt, openai, use
@@ -162,7 +163,7 @@ def test_the_name_of_an_agent_gives_its_tools_with_a_line_each_and_adds_nothing(
         "- delete_note: Deletes a note from the notebook.",
         "- write_note: Writes a note with a text into the notebook.",
     ]
-    assert told.artifact == {"added": []}
+    assert outcome_in(told).added == ()
 
 
 def test_a_tool_that_a_worker_has_is_named_as_it_calls_it(catalog: Loaded) -> None:
@@ -211,7 +212,7 @@ def test_a_call_adds_no_more_than_its_limit_and_says_what_it_left() -> None:
     names = [f"do_thing_{at}" for at in range(20)]
     agent = Agent(id="giant", tools=tuple(Tool(agent="giant", name=name, description="Does it.") for name in names))
     told = told_of(Catalog(agents=(agent,)), need(*(f"giant/{name}" for name in names)))
-    assert len(told.artifact["added"]) == 15
+    assert len(outcome_in(told).added) == 15
     assert "Not added, because a call adds at most 15: giant/do_thing_1" in told.text
 
 

@@ -190,6 +190,7 @@ def test_a_word_that_may_mean_two_choices_is_asked_again(say: Say, capsys: pytes
         (["y", "y"], {"i1": yes(1), "i2": yes(2)}),
         (["n", "not today", "y"], {"i1": no(1, "not today"), "i2": yes(2)}),
         (["q"], {}),
+        (["w", "y", "n", ""], {"i1": yes(1), "i2": no(2)}),
     ],
 )
 def test_each_tool_that_a_server_adds_is_a_question_of_its_own(

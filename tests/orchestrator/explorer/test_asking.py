@@ -236,6 +236,13 @@ def test_the_server_reads_the_values_that_a_person_wrote() -> None:
     assert with_values(asked, {"type": "reject"}) == {"type": "reject"}
 
 
+def test_an_empty_field_that_may_stay_empty_is_left_out() -> None:
+    form = {"type": "object", "properties": {"size": {"type": "string"}, "pages": {"type": "integer"}}}
+    asked = input_question("1", "a/work", {**form, "required": ["size"]}, "the server of 'a' asks: Which?", server="a")
+    (decision,) = with_values(asked, {"values": {"size": "M", "pages": ""}})["decisions"]
+    assert decision["edited_action"]["args"] == {"size": "M"}
+
+
 def test_a_page_shows_and_continues_no_run_of_another_catalog(
     asking: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

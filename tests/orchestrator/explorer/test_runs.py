@@ -66,6 +66,18 @@ def test_what_a_step_did_with_tools_that_may_not_be_seen_is_withheld(catalog: Ca
     assert run["answer"] == WITHHELD
 
 
+@pytest.mark.parametrize(
+    "changed", [{"status": "splendid"}, {"calls": [{"tool": "units/convert_length"}]}, {"agents": 5}, {"calls": 5}]
+)
+def test_a_step_whose_result_cannot_be_read_is_withheld(catalog: Catalog, changed: dict[str, Any]) -> None:
+    ended = with_values(ENDED, results={"1": {**RESULT, **changed}})
+    (run,) = shown(client_of(explorer(catalog, runs=Kept([ended]))), "t")
+    step = run["steps"][0]
+    assert (step["status"], step["calls"], step["result"]) == ("failed", [], "")
+    assert "cannot be read" in step["error"]
+    assert run["answer"] == WITHHELD
+
+
 def hidden_calls(catalog: Catalog) -> VisibleEvents:
     """The events for somebody who may not see one tool."""
     found = served(catalog, Policy(default="allow", deny=("units/convert_length",)))

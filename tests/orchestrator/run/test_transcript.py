@@ -13,7 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Plan, StepResult
-from callsheet.agents.calls.plan import Call, Step
+from callsheet.agents.calls.outcome import Call
+from callsheet.agents.calls.plan import Step
 from callsheet.agents.work.context import recent, transcript
 from callsheet.graphs import Loaded
 from scripted_model import ScriptedModel, planned

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, strategies as st
 
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.servers.api_requests import api_request
 from callsheet.graphs import CatalogError
 from callsheet.graphs.catalog.formats.manifests import tool_from_entry

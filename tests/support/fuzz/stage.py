@@ -18,8 +18,9 @@ from typing import Any, get_args
 from hypothesis import currently_in_test_context, target
 
 from callsheet.agents import Limits, ToolRegistry
+from callsheet.agents.calls.outcome import Kind
 from callsheet.agents.calls.refusal import Refusal
-from callsheet.agents.calls.tool_result import KeptResults, Kind
+from callsheet.agents.calls.tool_result import KeptResults
 from callsheet.agents.servers.catalogs.last_listings import LastListings
 from callsheet.agents.servers.catalogs.listings import Listing
 from callsheet.agents.servers.catalogs.server_catalog import read_listings

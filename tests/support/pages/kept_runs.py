@@ -19,6 +19,8 @@ from callsheet.orchestrator.server.runs.runs import Runs, Thread, missing_thread
 BEGUN = datetime(2026, 1, 1, 10, tzinfo=UTC).timestamp()
 CALL = {"agent": "units", "tool": "units/convert_length", "args": {"value": 3}, "output": "4.8 km", "error": ""}
 RESULT = {
+    "id": "1",
+    "text": "convert",
     "status": "done",
     "agents": ["units"],
     "tools": ["units/convert_length"],

@@ -14,7 +14,7 @@ from starlette.responses import RedirectResponse, Response
 from api_server import ShopApi, called, shop, shop_spec
 from callsheet import CatalogError, ToolRegistry, TrustError, load
 from callsheet.agents import SessionPool
-from callsheet.agents.calls.tool_result import Outcome, failed_outcome
+from callsheet.agents.calls.outcome import Outcome, failed_outcome
 from callsheet.graphs import Policy
 from callsheet.graphs.sources.loading import starts_in
 from callsheet.graphs.trust.consent import Agreements, belief_digest, believable

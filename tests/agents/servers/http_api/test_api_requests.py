@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import pytest
 from hypothesis import given, strategies as st
 
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.servers.api_requests import ApiRequest, api_request
 from callsheet.graphs.catalog.formats.manifests import agent_from_listing
 from callsheet.graphs.catalog.formats.openapi_operations import META, HttpCall, api_of

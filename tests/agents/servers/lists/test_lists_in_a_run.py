@@ -196,7 +196,8 @@ async def test_a_person_accepts_a_late_tool_in_the_run(config: Path) -> None:
     assert "Builds it." in asked["action_requests"][0]["description"]
     assert (asked["type"], asked["tool"]) == ("new_tool", "ide/build")
     assert asked["review_configs"][0]["allowed_decisions"] == ["approve", "reject"]
-    assert '"description": "Builds it."' in asked["shown"]
+    assert asked["shown"].splitlines()[:3] == ["Name: build", "Description: Builds it.", "Arguments: none"]
+    assert asked["action_requests"][0]["description"].endswith(asked["shown"])
     call = await run.answer(question, "approve")
     assert run.said("need_tool").startswith("You can now call:\nide_build")
     assert call.value["tool"] == "ide/build"  # it is accepted, and its call needs the usual approval

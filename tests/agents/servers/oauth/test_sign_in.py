@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from callsheet.agents import SessionPool, ToolRegistry
-from callsheet.agents.calls.tool_result import Outcome
+from callsheet.agents.calls.outcome import Outcome
 from callsheet.agents.servers.oauth.addresses import check_safe
 from callsheet.agents.servers.oauth.sign_in import browser_sign_in
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens, encrypted

@@ -70,13 +70,13 @@ def test_the_picks_of_all_steps_of_a_worker_are_printed(capsys: pytest.CaptureFi
 
 @pytest.mark.parametrize("note", ["", "no tool was called"])
 def test_a_step_that_is_done_without_a_call_says_so(capsys: pytest.CaptureFixture[str], note: str) -> None:
-    result = {"id": "1", "status": "done", "calls": [], "error": "", "note": note}
+    result = {"id": "1", "text": "", "status": "done", "calls": [], "error": "", "note": note}
     output.Show().event({"event": "step", "step_id": "1", "result": result})
     assert capsys.readouterr().out == f"Step 1: done{note and f', {note}'}\n"
 
 
 def test_a_step_that_is_partly_done_says_what_was_not(capsys: pytest.CaptureFixture[str]) -> None:
-    result = {"id": "1", "status": "partly", "calls": [], "error": "nothing is known of Rome", "note": ""}
+    result = {"id": "1", "text": "", "status": "partly", "calls": [], "error": "nothing is known of Rome", "note": ""}
     show = output.Show()
     show.event({"event": "step", "step_id": "1", "result": result})
     show.answer("Paris has 2 million people.", 1)
@@ -87,7 +87,14 @@ def test_a_reason_is_printed_once_with_the_answer_that_gives_it_or_before_what_f
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     def ended(show: output.Show, step: str) -> None:
-        result = {"id": step, "status": "failed", "calls": [], "error": f"the  shop {step} is shut", "note": ""}
+        result = {
+            "id": step,
+            "text": "",
+            "status": "failed",
+            "calls": [],
+            "error": f"the  shop {step} is shut",
+            "note": "",
+        }
         show.event({"event": "step", "step_id": step, "result": result})
 
     show = output.Show()
@@ -152,9 +159,9 @@ def test_texts_of_documents_send_no_orders_to_the_terminal(tmp_path: Path, cli: 
 
 
 def test_calls_and_errors_are_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
-    calls = [{"tool": "a/x", "args": {}, "seconds": 0.1, "error": "disk is full", "output": ""}]
-    first = {"id": "1", "status": "failed", "error": "a/x failed: disk is full", "calls": calls}
-    again = {"tool": "b/y", "args": {}, "seconds": 0.1, "error": "", "output": "saved elsewhere"}
+    calls = [{"agent": "a", "tool": "a/x", "args": {}, "seconds": 0.1, "error": "disk is full", "output": ""}]
+    first = {"id": "1", "text": "", "status": "failed", "error": "a/x failed: disk is full", "calls": calls}
+    again = {"agent": "b", "tool": "b/y", "args": {}, "seconds": 0.1, "error": "", "output": "saved elsewhere"}
     shown = output.Show()
     for result in (first, {**first, "status": "done", "error": "", "calls": [*calls, again]}):
         shown.event({"event": "step", "step_id": "1", "result": result})

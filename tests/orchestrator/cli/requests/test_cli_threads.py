@@ -20,7 +20,7 @@ from callsheet.agents.approval.questions import input_question
 from callsheet.agents.calls.review import decision_on
 from callsheet.graphs import Catalog, Loaded, dump, load
 from callsheet.graphs.dependencies import write_dependencies
-from callsheet.orchestrator.cli.approval_prompt import ask_person
+from callsheet.orchestrator.cli.approval_prompt import ask_person, leave_inputs
 from callsheet.orchestrator.cli.main import main
 from callsheet.orchestrator.run.threads import Threads, sweep_threads
 from forked import Forked
@@ -272,6 +272,30 @@ def test_what_is_typed_is_read_by_its_schema_and_asked_for_again(
     err = capsys.readouterr().err
     assert "'many' is not of type 'integer'" in err
     assert "'league' is not one of ['mile', 'km']" in err
+
+
+def test_a_value_is_asked_for_with_what_it_is_about_and_its_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = {"enum": ["S", "M"], "description": "The size\n of the shirt."}
+    schema = {"type": "object", "properties": {"size": size, "text": {"type": "string"}}, "required": ["size"]}
+    lines = iter(["M", ""])
+    asked: list[str] = []
+
+    def prompt(text: str, **_: object) -> str:
+        asked.append(text)
+        return next(lines)
+
+    monkeypatch.setattr(click, "prompt", prompt)
+    ask_person([SimpleNamespace(id="q", value=input_question("1", "a/b", schema, "x"))])
+    about = "size (The size of the shirt; one of S, M; empty gives no answer)"
+    assert asked == [about, "text (empty leaves it out)"]
+
+
+def test_where_nobody_is_there_a_question_of_a_server_waits_and_a_missing_value_stays_missing() -> None:
+    schema = {"type": "object", "properties": {"size": {"type": "string"}}}
+    missing = input_question("1", "a/b", schema, "size is missing")
+    asked = input_question("1", "a/b", schema, "the server of 'a' asks: Which size?", server="a")
+    waiting = [SimpleNamespace(id=name, value=value) for name, value in (("m", missing), ("s", asked))]
+    assert leave_inputs(waiting) == {"m": decision_on("reject", missing)}
 
 
 def test_a_secret_that_does_not_fit_is_not_shown(

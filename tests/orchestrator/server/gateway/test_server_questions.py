@@ -13,7 +13,7 @@ from langchain_core.messages import ToolMessage
 from mcp import types
 
 from callsheet.agents.calls.call_context import ask_of_caller
-from callsheet.agents.calls.tool_result import Fault
+from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.safety.secrets import Redaction
 from callsheet.agents.servers.server_questions import CallClock, ServerQuestions
 from callsheet.graphs import SettingsError, User

@@ -49,7 +49,7 @@ function together(cards, answers) {
 function card(one, settle) {
   const [title, form] = Object.hasOwn(KINDS, one.kind) ? KINDS[one.kind] : ["Waits for a person", other], body = make("div", { class: "card-body" });
   const made = make("article", { class: "card", "aria-labelledby": `asks-${one.id}`, "data-question": one.id },
-    make("p", { class: "eyebrow", text: one.step ? `Step ${one.step}` : "The request" }), make("h3", { id: `asks-${one.id}`, text: one.problem && one.kind === "tool_approval" ? "Check this call again" : title }),
+    make("p", { class: "eyebrow", text: one.step ? `Step ${one.step}` : "The request" }), make("h3", { id: `asks-${one.id}`, text: one.server ? `The server of ${one.server} asks` : one.problem && one.kind === "tool_approval" ? "Check this call again" : title }),
     one.tool && make("p", {}, walk(one.tool), make("span", { class: "small", text: one.tool.about && `  ${one.tool.about}` })),
     make("p", { class: "words", text: one.why ? `Why you are asked: ${one.why}` : one.text }),
     one.problem && make("p", { class: "error words", role: "alert", text: `The last answer was not used: ${one.problem}` }),
@@ -99,7 +99,7 @@ function values(one, send) {
   // As text: the server knows what each of them has to be.
   const give = () => send({ values: Object.fromEntries(inputs.map(([name, , { value }]) => [name, value])) }, "Given");
   return [make("div", { class: "fields" }, inputs.map(([name, { about }, field]) => make("p", {}, make("label", { for: field.id, text: name }), field, about && make("span", { class: "small", text: about })))),
-    row(button("Give", give, { class: "main" }), button("Leave it", () => send({ type: "reject" }, "Left")))];
+    row(button("Give", give, { class: "main" }), one.server ? button("Decline", () => send({ type: "reject" }, "Declined")) : button("Leave it", () => send({ type: "reject" }, "Left")))];
 }
 
 function answer(one, send) {
@@ -122,7 +122,8 @@ function call(one) {
 }
 
 function input({ type, choices }, id) {
-  if (choices.length) return make("select", { id }, choices.map((text) => make("option", { text, value: text })));
+  // Nothing is chosen until a person chooses.
+  if (choices.length) return make("select", { id }, ["", ...choices].map((text) => make("option", { text, value: text })));
   return make("input", { id, autocomplete: "off", placeholder: type !== "string" && type });
 }
 

@@ -85,7 +85,8 @@ function revision(one) {
 }
 
 function step(one, open) {
-  const facts = [one.depends_on.length && `after ${one.depends_on.join(", ")}`, one.note, one.calls.length && `${count(one.calls.length, "call")}, ${seconds(one.calls.reduce((sum, { seconds: n }) => sum + n, 0))}`,
+  const progress = one.calls.find(({ running }) => running)?.progress;
+  const facts = [progress, one.depends_on.length && `after ${one.depends_on.join(", ")}`, one.note, !progress && one.calls.length && `${count(one.calls.length, "call")}, ${seconds(one.calls.reduce((sum, { seconds: n }) => sum + n, 0))}`,
     one.usage && count(one.usage.input_tokens + one.usage.output_tokens, "token")].filter(Boolean).join("; ");
   const picked = (tool) => make("li", {}, walk(tool.tool), make("span", { text: `  ${tool.why}` }));
   const added = ({ what, tools }) => make("li", {}, `Asked for: ${what}: `, tools.length ? tools.flatMap((tool, i) => [i > 0 && ", ", walk(tool)]) : "nothing fits");
