@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
+from urllib.parse import unquote
 
 from pydantic import ConfigDict, Field
 
@@ -56,6 +57,8 @@ class HttpCall(Record):
 
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+_NOT_SENT = ("trace", "query")
+"""Other methods of OpenAPI, whose operations are left out and reported."""
 _INPUTS = 150
 _OUTPUTS = 50
 """Subschemas of the schema of the arguments, and of that of a result."""
@@ -124,7 +127,7 @@ class _Operations:
                 target = item  # beside a reference to nothing, it may still have operations
             if not isinstance(target, dict):
                 continue
-            for method in METHODS:
+            for method in (*METHODS, *_NOT_SENT):
                 if method in target:
                     yield path, method, target[method], target
 
@@ -134,7 +137,11 @@ class _Operations:
         Raises:
             CatalogError: The operation cannot be called as it is specified.
         """
-        if not path.startswith("/") or any(part in (".", "..") for part in re.split(r"[/\\]", path)):
+        if method not in METHODS:
+            raise CatalogError("calls by this method are not supported")
+        # Programs decode the path of a request before they resolve "..".
+        parts = re.split(r"[/\\]", unquote(unquote(path)))
+        if not path.startswith("/") or any(part in (".", "..") for part in parts):
             raise CatalogError("the path must start with '/' and have no '..': correct it")
         if "?" in path:
             problem = "the path has a query, which would add hidden arguments to a call"
