@@ -19,14 +19,14 @@ from callsheet.graphs.text.words import Span, split_name, tokens
 _EMPTY = frozenset("a an and as at by for from in into of on please the to with".split())
 """Words without content: they refer to nothing, limit nothing and negate nothing."""
 _ASKING = frozenset("are be can could do does how i is many me much now want we what when which would you".split())
-"""Further such words in a step that only asks for something."""
+"""Further words without content, in a step for a harmless tool."""
 _TELLING = frozenset(
     "answer check describe display fetch find get give list look lookup query read report retrieve return search show "
     "tell view".split()
 )
-"""Verbs with which a request asks to be told something: of a harmless tool, they need not be a word of its name."""
+"""Verbs of asking for information; in a step for a harmless tool, the tool's name need not have them."""
 _WHO = frozenset("where who whom whose why".split())
-"""Words of questions that only a text answers: no value stands for them."""
+"""Question words that ask for no kind of value: any text answers them."""
 _FILLERS = re.compile(r"\b(?:it\s+is|is\s+it|it's)\b|\bhow\s+\w+\s+(?:is|are)\s+(?=\d)|(?<=\w)['’]s\b", re.IGNORECASE)
 _PARTICLE = re.compile(r"\b(\w+)\s+(?:out|up)\b", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W\d_]+)?|[^\w\s.,;:!?()\"'’“”`-]")
@@ -67,7 +67,7 @@ class StepReading:
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """Returns the words of the step that were not used, in text order."""
+        """Returns the words of the step that neither name the tool nor fill a parameter, in text order."""
         return tuple(self.text[start:end] for start, end in self.places)
 
     @property
@@ -82,14 +82,14 @@ class StepReading:
 
     @property
     def certain(self) -> bool:
-        """Returns whether the step is complete by values and names; a question as argument is never certain."""
+        """Returns whether the step is complete and was not passed on whole as a question."""
         return self.complete and not self.question
 
 
 def read_step(
     text: str, tools: Sequence[str], registry: ToolRegistry, results: Sequence[StepResult] = ()
 ) -> StepReading | None:
-    """Interprets a step with the best of these tools, whose ids come best first; None without tools."""
+    """Interprets a step with the tool that fits it best; ``tools`` has ids, the best first. None without tools."""
     known = [registry.catalog.tool(tool_id) for tool_id in tools if tool_id in registry.catalog.tools]
     harmless = {tool.id: registry.assurance(tool.id).harm == "none" for tool in known}
     owners = registry.catalog.agent
@@ -106,7 +106,7 @@ def lacking_words(reading: StepReading) -> set[str]:
 
 
 def _distance(reading: StepReading) -> tuple[float, int, int]:
-    """Returns how far a step is from its tool: the words of the tool's name that it lacks, then what does not fit."""
+    """Returns how badly a step fits its tool: by missing words of the tool's name, then by unused words and values."""
     own = set(tokens(split_name(reading.tool.name)))
     lacking = len(lacking_words(reading))
     unfit = len(reading.unused) + len(reading.missing) + (not reading.named)
@@ -114,11 +114,12 @@ def _distance(reading: StepReading) -> tuple[float, int, int]:
 
 
 def _best_complete(complete: Sequence[StepReading]) -> StepReading | None:
-    """Returns the best of readings that leave nothing of the step over; None if none of them can be chosen.
+    """Returns the best of the complete readings; None if none of them can be chosen.
 
-    One whose tool the step names comes first; then those of harmless tools, which must be told apart; then one that
-    passes the step on as a question. Of tools that the step names, the one comes first of whose name it has most; then
-    one whose parameters have values of their kind, before one that takes a file, a date or a number as mere text.
+    A reading whose tool the step names comes first. Next come readings of harmless tools; if there are several, the
+    result lists the other tools in ``others``. Last comes a reading that passes the step on as a question. Among tools
+    that the step names, the tool comes first whose name has the fewest words that the step lacks, then the tool that
+    does not take a file, a date or a number as mere text.
     """
     named = [reading for reading in complete if reading.named]
     if named:
@@ -134,7 +135,7 @@ def _looseness(reading: StepReading) -> tuple[bool, int, int]:
 
 
 def _values_as_text(reading: StepReading) -> int:
-    """Returns the number of values of another kind that fill a parameter for texts."""
+    """Returns the number of values that are no texts but fill a parameter for texts."""
     by_name = {parameter.name: parameter for parameter in reading.tool.parameters}
     return sum(
         value_kind(by_name[name]) == Kind.TEXT and Kind.TEXT not in value.kinds
@@ -170,7 +171,7 @@ def _question_of(tool: Tool) -> str | None:
 
 
 def _values_of(tool: Tool, text: str, results: Sequence[StepResult]) -> list[StepValue]:
-    """Returns the values of a step, those included that only this tool knows: its choices, and time zones."""
+    """Returns the values in a step, including the choices and time zones that parameters of this tool take."""
     values = values_in(text, results)
     values += _choices(text, values, tool.parameters)
     return sorted(values, key=lambda value: value.start)
@@ -200,9 +201,10 @@ def _assignment(tool: Tool, text: str, values: Sequence[StepValue], *, harmless:
 def _in_a_row(
     tool: Tool, text: str, values: Sequence[StepValue], taken: Mapping[str, StepValue]
 ) -> dict[str, StepValue]:
-    """Returns the values of "2 and 3" for the required parameters of their kind, in order, if these are as many.
+    """Fills the free required parameters in order from a list of values such as "2 and 3".
 
-    Only a harmless tool takes them so: the order of its parameters is not what everybody expects.
+    There must be as many values as parameters, all of one kind; otherwise nothing is filled. It is done for harmless
+    tools only, because the order of the parameters may not be the order that the user means.
     """
     free = [one for one in tool.parameters if one.required and one.name not in taken]
     left = [value for value in values if value not in taken.values()]
@@ -222,16 +224,17 @@ def _in_a_row(
 
 
 def _are_listed(text: str, values: Sequence[StepValue]) -> bool:
-    """Returns whether nothing but a comma or "and" stands between values."""
+    """Returns whether the values are a list, with only a comma or "and" between one and the next."""
     return all(_ALSO.fullmatch(text[one.end : other.start].strip()) for one, other in pairwise(values))
 
 
 def _only_required(
     tool: Tool, text: str, values: Sequence[StepValue], taken: Mapping[str, StepValue]
 ) -> dict[str, StepValue]:
-    """Returns the only value that is left for the only required parameter, if this takes any text: "get invoice 1001".
+    """Fills the only required parameter with the only value that is left: "get invoice 1001".
 
-    A typed value is the text as it stands. A number in front of a word counts it, and is no text.
+    The parameter must take any text. A number or a date is given as it is written. A number in front of a word counts
+    things ("3 invoices"), so it is not used.
     """
     required = [one for one in tool.parameters if one.required]
     left = [value for value in values if value not in taken.values()]
@@ -246,7 +249,7 @@ def _only_required(
 
 
 def _naming(words: Sequence[re.Match[str]], tool: Tool, agent: Agent, used: Collection[str]) -> list[re.Match[str]]:
-    """Returns the words of a step that name a tool, if parameters of these names are in use."""
+    """Returns the words of a step that name the tool or one of the parameters in ``used``."""
     names = _names(tool, agent, [parameter for parameter in tool.parameters if parameter.name in used])
     # A word of the tool's own name counts even if it has no content elsewhere: "get", "or".
     own = split_name(tool.name).split()
@@ -272,7 +275,7 @@ def _takes(tool: Tool, parameter: Parameter, value: StepValue) -> bool:
 
 
 def _choices(text: str, values: Sequence[StepValue], parameters: Sequence[Parameter]) -> Iterator[StepValue]:
-    """Yields the allowed values and the time zones that a text names, the longest names first."""
+    """Yields the parameters' allowed values and the time zones that a text names, the longest names first."""
     lists = {tuple(one for one in p.enum if isinstance(one, str)) for p in parameters if value_kind(p) == Kind.CHOICE}
     zones = any(value_kind(parameter) == Kind.ZONE for parameter in parameters)
     words = list(_NAME.finditer(text))
@@ -291,7 +294,7 @@ def _choices(text: str, values: Sequence[StepValue], parameters: Sequence[Parame
 
 
 def _values_named(said: str, lists: Iterable[tuple[str, ...]], *, zones: bool) -> set[tuple[Kind, str]]:
-    """Returns the allowed values, and with ``zones`` the time zone, that words may name."""
+    """Returns the allowed values that a phrase names, and with ``zones`` also the time zone."""
     found: set[tuple[Kind, str]] = set()
     for one in lists:
         choice = unit_in(said, one)
@@ -306,7 +309,7 @@ def _values_named(said: str, lists: Iterable[tuple[str, ...]], *, zones: bool) -
 def _conversion(
     text: str, values: Sequence[StepValue], fitting: Mapping[str, Sequence[StepValue]]
 ) -> dict[str, StepValue]:
-    """The two sides of a conversion: the unit beside the number, or the zone beside the time, is the given one."""
+    """Fills source and target of a conversion; the source is the unit or time zone beside the number or time."""
     counts = [value for value in values if value.kinds & {Kind.NUMBER, Kind.CLOCK}]
     for given, wanted in permutations(fitting, 2):
         if (side_of(given), side_of(wanted)) != (0, 1):
@@ -319,7 +322,7 @@ def _conversion(
 
 
 def _is_beside(text: str, count: StepValue, value: StepValue) -> bool:
-    """Whether nothing but one word without content is between a number or a time and the value that belongs to it."""
+    """Returns whether a unit follows its number directly, or at most one word without content parts time and zone."""
     if Kind.NUMBER in count.kinds:
         return count.end <= value.start and text[count.end : value.start].strip() in ("", "-")
     between = text[min(count.end, value.end) : max(count.start, value.start)].split()
@@ -329,7 +332,7 @@ def _is_beside(text: str, count: StepValue, value: StepValue) -> bool:
 def _match(
     values: Sequence[StepValue], fitting: Mapping[str, Sequence[StepValue]], taken: dict[str, StepValue]
 ) -> None:
-    """Fills each parameter that is the only free one for a value, and for one value only, until there is none."""
+    """Assigns each value that fits only one free parameter, if no other such value fits it; repeats while it can."""
     while True:
         left = [value for value in values if value not in taken.values()]
         free = {id(value): [name for name in fitting if name not in taken and value in fitting[name]] for value in left}
@@ -341,7 +344,7 @@ def _match(
 
 
 def _names(tool: Tool, agent: Agent, filled: Sequence[Parameter]) -> set[str]:
-    """The words that name a tool: those of its names, its descriptions, its agent's, and the parameters in use."""
+    """Returns the stems of words that name a tool: of its names and description, its agent, and used parameters."""
     sentence = tool.description.strip().partition("\n")[0].partition(". ")[0]
     texts = [tool.title, sentence, agent.name]
     texts += [split_name(tool.name), split_name(agent.id), *(split_name(parameter.name) for parameter in filled)]
@@ -349,7 +352,7 @@ def _names(tool: Tool, agent: Agent, filled: Sequence[Parameter]) -> set[str]:
 
 
 def _content(text: str, covered: Sequence[StepValue], *, harmless: bool) -> Iterator[tuple[re.Match[str], bool]]:
-    """Yields the words with content outside of the values, each with whether it only asks for something."""
+    """Yields the words with content outside of the values; with each, whether it is only a verb of asking ("show")."""
     spans = [(value.start, value.end) for value in covered] + [match.span() for match in _FILLERS.finditer(text)]
     if harmless:
         asked = (match for match in _PARTICLE.finditer(text) if match[1].lower() in _TELLING)
@@ -366,7 +369,7 @@ def _content(text: str, covered: Sequence[StepValue], *, harmless: bool) -> Iter
 
 
 def spread(tool: Tool, text: str) -> list[str]:
-    """Repeats the text for each of several values of one kind that stand side by side: "Convert 3, 5 and 8 miles"."""
+    """Returns the text once for each value of a list in it, as in "Convert 3, 5 and 8 miles"; empty without a list."""
     found = values_in(text)
     found = sorted([*found, *_choices(text, found, tool.parameters)], key=lambda value: value.start)
     between = {b: " ".join(text[a.end : b.start].replace(",", " ,").split()) for a, b in pairwise(found)}
@@ -380,7 +383,7 @@ def spread(tool: Tool, text: str) -> list[str]:
 def unanswered_words(reading: StepReading, answer: str) -> tuple[str, ...]:
     """Returns the words of a question that its answer does not contain.
 
-    A word that names a kind of value is answered by a value of that kind.
+    A word that names a kind of value, such as "date", counts as contained if the answer has a value of that kind.
     """
     said = set(tokens(answer))
     kinds = {kind for value in values_in(answer) for kind in value.kinds}

@@ -57,7 +57,7 @@ class ToolRegistry:
     Args:
         connections: Agent id -> ``ServerConfig`` or ``InProcess``. An agent without one is known from a manifest only,
             and its tools cannot be called.
-        pool: By default a new one.
+        pool: The MCP sessions to use; by default a new pool.
 
     Attributes:
         pool: The MCP sessions.
@@ -123,7 +123,7 @@ class ToolRegistry:
         return self.loaded.policy
 
     def follow(self, loaded: Loaded) -> None:
-        """Switches to another catalog; from now on, tools that it does not have are refused."""
+        """Switches to another catalog; from then on, calls of tools that are not in this catalog are refused."""
         with self._following:
             before = self.loaded
             self.loaded = loaded
@@ -137,7 +137,7 @@ class ToolRegistry:
         self._followers.append(follower)
 
     def _heard(self, agent_id: str, server: ServerConfig, listing: Listing, user: str) -> None:
-        """Applies the accepted part of a new listing to the catalog; what a server lists to one user is not for all.
+        """Applies the accepted part of a new listing to the catalog, unless the server listed it for one ``user`` only.
 
         A server lists its tools whenever a session opens, and again when it announces a change.
         """
@@ -221,16 +221,16 @@ class ToolRegistry:
         return pins[tool_id]
 
     def news(self, agents: Collection[str], user: User | None = None) -> str:
-        """Describes the changes that these agents listed in the middle of a run and that nobody has accepted.
+        """Describes the changes that these agents' servers made in the middle of a run and that nobody has accepted.
 
-        Empty if there are none.
+        The text is empty if there are no such changes.
         """
         return news_of([change for change in self._later_changes(user) if change.agent in agents])
 
     def late(self, user: User | None = None) -> Mapping[str, Change]:
         """Returns the tools and skills that servers added in the middle of a run and that nobody has accepted, by id.
 
-        What hides characters is not among them: it is accepted by the command only, which shows them.
+        Those with hidden characters are left out: only ``callsheet approve``, which shows the characters, accepts them.
         """
         return {change.id: change for change in self._later_changes(user) if change.kind == "new"}
 
@@ -268,12 +268,12 @@ class ToolRegistry:
         self.pool.close(run_id)
 
     def check(self, bound: BoundTool, arguments: Mapping[str, Any], secrets: RunSecrets) -> CheckedCall:
-        """Checks a call and returns it with all that is known about it; validation may take a second.
+        """Checks a call, and returns it with the results of the check; the validation may take a second.
 
         Args:
             bound: The tool.
             arguments: The arguments by the tool's own names; placeholders replace secrets.
-            secrets: Those of the run.
+            secrets: The secrets of the run.
         """
         tool = self.catalog.tools.get(bound.id)
         pin = self.pin(bound.id)
@@ -317,7 +317,7 @@ class ToolRegistry:
         user: User | None,
         credentials: Credentials,
     ) -> Sender:
-        """Returns what sends the calls of a tool in a run, after a last look at each."""
+        """Returns a function that checks each call of a tool once more, and then sends it."""
         secrets = self.secrets.of(run_id)
         plain = model_schema(tool.input_schema).plain
 
@@ -374,7 +374,7 @@ class ToolRegistry:
         credentials: Credentials,
         task: TaskCall,
     ) -> Outcome:
-        """Returns the outcome of a call that was sent before and goes on at its server as a task."""
+        """Returns the outcome of a call that was sent before and that its server continues as a task of MCP."""
         caller = refusal_of_tool(tool.id, self.loaded, user) or _caller(server, credentials)
         if isinstance(caller, Refusal):
             why = f"its task was not asked about: {caller}"
@@ -410,7 +410,7 @@ class ToolRegistry:
     def _refusal_of_places(
         self, tool: Tool, arguments: Mapping[str, Any], server: ServerConfig, user: User | None
     ) -> Refusal | None:
-        """Returns why a call must not reach what its arguments name: a path, or the address of a resource."""
+        """Returns why a path or a resource address in the arguments of a call is not allowed; None if all are."""
         roots = server.callsheet.roots
         folder = server.cwd
         refusal = outside(roots, tool.input_schema, arguments, folder=folder)
@@ -420,7 +420,7 @@ class ToolRegistry:
         return outside(roots, {}, address, folder=folder) or hidden_resource(tool, arguments, self.loaded, user)
 
     def _refusal_of_definition(self, tool: Tool) -> Refusal | None:
-        """Returns why a tool must not be called as its server defines it now; None if it is as accepted."""
+        """Returns why a tool must not be called: its server no longer lists it as it was accepted. None if it does."""
         accepted = self.loaded.digest(tool)
         now = self._listed.get((tool.agent, CALLER.get().key)) or self._listed.get((tool.agent, ""))
         if accepted is None or now is None or now.get(tool.name) == accepted:
@@ -429,7 +429,7 @@ class ToolRegistry:
 
 
 def _caller(connection: object, credentials: Credentials) -> Caller | Refusal:
-    """Returns the user for whom a call is made; or why it must not be sent: a value of the user's own is missing."""
+    """Returns the user for whom a call is made; or, if one of the user's credentials is missing, a refusal."""
     if not isinstance(connection, ServerConfig):
         return Caller()
     try:
@@ -443,14 +443,14 @@ def _fits(schema: Mapping[str, Any]) -> Fit:
 
 
 def _refusal_of_fit(fit: Fit, *, approved: bool) -> Refusal | None:
-    """Returns why arguments that do not fit, or could not be validated and were not approved, must not be sent."""
+    """Returns why arguments must not be sent: they are invalid, or were neither validated nor approved; else None."""
     if fit.misfit:
         return fit.misfit
     return Refusal(_UNASKED.format(fit.unchecked)) if fit.unchecked and not approved else None
 
 
 def refusal_of_tool(tool_id: str, loaded: Loaded, user: User | None) -> Refusal | None:
-    """Returns why a tool may not be called with any arguments; None if it may."""
+    """Returns why a tool must not be called, whatever the arguments are; None if it may be called."""
     tool = loaded.catalog.tools.get(tool_id)
     if tool:
         if loaded.policy is None or loaded.policy.allows(tool, user):
@@ -476,10 +476,7 @@ def _look_at(change_id: str) -> str:
 
 
 def hidden_resource(tool: Tool, arguments: Mapping[str, Any], loaded: Loaded, user: User | None) -> Refusal | None:
-    """Returns why a resource must not be read through a template: the policy hides it from the user.
-
-    None if it may be read.
-    """
+    """Returns why a resource must not be read by a template (the policy denies it to the user); None if it may."""
     policy = loaded.policy
     if policy is None or not tool.name.startswith(TEMPLATE):
         return None

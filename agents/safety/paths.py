@@ -20,7 +20,8 @@ from callsheet.graphs.text.unicode import normalized
 _LONGEST = 4_096  # PATH_MAX of Linux: a longer text cannot be opened as it stands
 _MOST_READINGS = 4
 _LONG = 4 * _LONGEST  # of a longer text, the readings are not combined: it is hardly a path, and each costs time
-_AROUND = " \t\r\n\v\f'\"`<>"
+_BLANKS = "".join(filter(str.isspace, map(chr, range(0x3001))))  # all that `str.strip` removes
+_AROUND = f"{_BLANKS}'\"`<>"
 _ADDRESS = re.compile(r"(?i)(?P<scheme>[a-z][a-z0-9+.-]*):(?://(?P<host>[^/]*))?(?P<path>.*)", re.DOTALL)
 _IGNORED_IN_ADDRESSES = re.compile(r"[\t\r\n]")
 _HERE = ("", "localhost")
@@ -94,8 +95,8 @@ def _leaves(text: str, folders: _Folders, *, is_path: bool) -> bool:
     stripped = _stripped(text)
     can_create = not stripped.startswith("\\")  # "\\var\\epsilon" is no path to a folder
     for guess in guesses:
-        # "/?q=1" and "\\.\\./" are no paths, although each can be read as "/".
-        if guess != stripped and not os.path.normpath(guess).strip("/"):
+        # "/?q=1", "\\.\\./" and "%20" are no paths, although each can be read as "/", or as the present folder.
+        if guess != stripped and os.path.normpath(guess) in ("/", "//", "."):
             continue
         if any(_leads_outside(guess, base, folders, can_create=can_create) for base in bases):
             return True

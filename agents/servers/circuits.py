@@ -35,7 +35,7 @@ class Circuits:
         return Refusal(f"not called for another {left:.0f} s after {failures} in a row; the last: {last}")
 
     def told(self, agent_id: str, outcome: Outcome) -> None:
-        """Counts the outcome of a call."""
+        """Takes the outcome of a call: counts a failure of the server, or resets the count."""
         if outcome.kind not in _FAILURES or (outcome.effect == "reported" and outcome.kind != "protocol"):
             if outcome.kind != "refused":
                 self._failures.pop(agent_id, None)

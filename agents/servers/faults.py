@@ -1,4 +1,4 @@
-"""Converts the errors of one server to the ``Fault`` that its callers get, and failed calls to outcomes."""
+"""Converts the errors of one server to ``Fault`` exceptions for its callers, and failed calls to outcomes."""
 
 from __future__ import annotations
 
@@ -40,11 +40,15 @@ _LONGEST_URL = 2_000
 
 
 class Faults:
-    """Makes faults from the errors of one server; ``cause`` is the error that broke the connection, if known.
+    """Makes faults from the errors of one server.
 
     Args:
-        redaction: What hides the secrets of the server.
-        url: The address of a server over HTTP, which a fault of the connection names.
+        redaction: Removes the secrets of the server from texts.
+        url: The address of a server over HTTP; faults of the connection name it. Empty for a local server.
+
+    Attributes:
+        cause: The error that broke the connection; None if it is not known.
+        child: The process of a local server; None for a server over HTTP.
     """
 
     def __init__(self, redaction: Redaction, url: str = "") -> None:
@@ -57,7 +61,7 @@ class Faults:
         self._kept: dict[str, Fault] = {}
 
     def keep(self, fault: Fault) -> str:
-        """Stores the fault of one request; returns a key, which the error of the request carries in its data."""
+        """Stores the fault of one request; returns a key, by which ``of`` finds it in the data of an error."""
         key = uuid.uuid4().hex
         self._kept[key] = fault
         return key
@@ -98,7 +102,10 @@ class Faults:
         return await self.broken(_named(leaf), doing)
 
     def _repeated(self, fault: Fault, doing: str, *, is_own: bool) -> Fault:
-        """Makes the fault of a request of one that is known; ``is_own`` if the request itself has raised it."""
+        """Makes the fault of a request from a fault that is already known.
+
+        ``is_own`` means that this request has caused the known fault, and not the connection or another request.
+        """
         text = str(fault)
         if fault.kind in ("busy", "refused"):
             text = f"the server does not take {doing}: {text}"
@@ -107,7 +114,7 @@ class Faults:
         return Fault(fault.kind, self.hidden(text), effect=fault.effect, wait=fault.wait)
 
     async def _of_answer(self, error: MCPError, doing: str) -> Fault:
-        """Makes the fault for an error of the protocol: of the server, or of the client library in place of one."""
+        """Makes the fault for an ``MCPError``, which the server has sent or the client library has raised itself."""
         from mcp.types import INVALID_PARAMS, URL_ELICITATION_REQUIRED
 
         message = error.message
@@ -143,7 +150,7 @@ class Faults:
 
 
 def cleaned_request(request: CallRequest) -> CallRequest | Outcome:
-    """Returns a call with arguments that JSON supports; or the outcome of one whose arguments it does not."""
+    """Returns the call with arguments that JSON supports; or a refused outcome if JSON does not support them."""
     agent_id = request.agent_id
     tool = request.tool
     try:
@@ -157,7 +164,7 @@ def cleaned_request(request: CallRequest) -> CallRequest | Outcome:
 
 
 def failed_call(request: CallRequest, error: Fault | CallsheetError, *, sent: bool) -> tuple[Outcome, float | None]:
-    """Returns the outcome of a failed call, and after how many seconds it may be sent again, or None."""
+    """Returns the outcome of a failed call, and the seconds to wait before it may be sent again; None for never."""
     agent_id = request.agent_id
     tool = request.tool
     if isinstance(error, CallsheetError):
@@ -169,7 +176,7 @@ def failed_call(request: CallRequest, error: Fault | CallsheetError, *, sent: bo
 
 
 def _wait(fault: Fault) -> float | None:
-    """Returns after how many seconds a harmless call may be sent again; None for never."""
+    """Returns the seconds to wait before a harmless call may be sent again; None for never."""
     if fault.kind == "crash":  # the server crashed, or has restarted and lost the session
         return 0.0
     if fault.kind != "busy" or fault.wait is None or fault.wait > _LONGEST_WAIT:
@@ -178,7 +185,7 @@ def _wait(fault: Fault) -> float | None:
 
 
 def _details(error: MCPError, hidden: Callable[[str], str]) -> str:
-    """Returns what an error says beside its message: the addresses that a person must open first, or its data."""
+    """Returns the rest of an error as text: the addresses that a person must open first, or the error's data."""
     from mcp.types import URL_ELICITATION_REQUIRED
 
     data = error.data
@@ -193,10 +200,7 @@ def _details(error: MCPError, hidden: Callable[[str], str]) -> str:
 
 
 def _pages(elicitations: object, hidden: Callable[[str], str]) -> str:
-    """Returns names the addresses that a server wants a person to open, each with the reason.
-
-    Empty if there are none.
-    """
+    """Returns as text the addresses that a server wants a person to open, each with its reason; may be empty."""
     pages: list[str] = []
     for elicitation in elicitations if isinstance(elicitations, list) else ():
         address = elicitation.get("url") if isinstance(elicitation, dict) else None
@@ -212,7 +216,7 @@ def _pages(elicitations: object, hidden: Callable[[str], str]) -> str:
 
 
 def _plain(url: str) -> str:
-    """Returns an address without user, query and fragment; empty for none, and for one that cannot be read."""
+    """Returns an address without user, query and fragment; empty if there is no address, or it is malformed."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Writes the texts that models read: the conversation, the task of a worker, results, and the surroundings."""
+"""Writes the texts that models read: the conversation, the task of a worker, results, date and folders."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _AGENTS = 50
 _BUDGET = 12_000
 _LONGEST = 1_500
 _LEAST = 200
-"""Characters of all results together, and of one text of a result: at most, and at least."""
+"""Characters: of all results together; of one text of a result at most, and at least."""
 _OTHERS = "Several workers carry out the request. Do your own steps and nothing else. The plan:"
 _OPEN = (
     "The request is carried out in parts; what comes next is planned when your results are known. Do your own steps "
@@ -82,9 +82,9 @@ def surroundings(registry: ToolRegistry, agents: Collection[str], begun: float, 
 
 
 def _unavailable(registry: ToolRegistry) -> list[str]:
-    """Returns ids of agents that could not be listed.
+    """Returns the ids of agents whose servers could not be listed.
 
-    Empty where a policy tells users apart, as some may not know of them.
+    With a policy, it is empty, because the user may not be allowed to know of these agents.
     """
     if registry.policy is not None:
         return []
@@ -113,9 +113,9 @@ def folders_of(registry: ToolRegistry, agent: str) -> tuple[str, ...]:
 
 
 def place_of(steps: Sequence[Step], plan: Plan, results: Mapping[str, StepResult], *, revised: bool = False) -> str:
-    """Returns an outline of the steps of a worker, within the plan if other workers do a part of it.
+    """Returns an outline of the worker's steps; if other workers do other steps, an outline of the whole plan.
 
-    It is empty for a plan of one step. In a plan that was ``revised``, a part may have been done before.
+    It is empty for a plan of one step. If the plan was ``revised``, other workers may have done steps before.
     """
     own = {step.id for step in steps}
     does_all = own == {step.id for step in plan.steps} and not (plan.open or revised)
@@ -134,7 +134,7 @@ def place_of(steps: Sequence[Step], plan: Plan, results: Mapping[str, StepResult
 
 
 def _part_of_plan(lead: Step, own: Collection[str], plan: Plan, results: Mapping[str, StepResult]) -> list[str]:
-    """Returns the lines of a plan of which a worker does a part; of the items of a list, it sees only its own."""
+    """Returns the outline of the plan for a worker that does some of its steps; steps for other items are left out."""
     items: list[str] = []
     if lead.item:
         items = [one.id for one in plan.steps if one.item and one.for_each == lead.for_each]
@@ -148,7 +148,7 @@ def _part_of_plan(lead: Step, own: Collection[str], plan: Plan, results: Mapping
 
 
 def plan_lines(steps: Iterable[Step], marks: Mapping[str, str] | None = None, *, whole: Collection[str] = ()) -> str:
-    """Returns the steps of a plan, one line each: what a step waits for, whether it is done per item, and its mark.
+    """Returns one line for each step: what it waits for, whether it is done for each item of a list, and its mark.
 
     Only the texts of the steps in ``whole`` are not shortened.
     """
@@ -164,7 +164,7 @@ def plan_lines(steps: Iterable[Step], marks: Mapping[str, str] | None = None, *,
 
 
 def reports(results: Sequence[StepResult]) -> str:
-    """Returns results as text for a model, within a budget; a text of a worker about several steps occurs once."""
+    """Returns results as text for a model, within a budget; a text that several steps share is written once."""
     most = max(_LEAST, min(_LONGEST, _BUDGET // max(1, 2 * len(results))))
     told: dict[tuple[str, str], str] = {}
     texts: list[str] = []
@@ -175,9 +175,9 @@ def reports(results: Sequence[StepResult]) -> str:
 
 
 def report_of(result: StepResult, *, most: int = _LONGEST, same_as: str = "") -> str:
-    """Returns one result as text for a model: the words of the worker, its data, and its calls with their shape.
+    """Returns one result as text for a model: the worker's text, its data with their types, and its calls.
 
-    ``same_as`` is a step in whose report the model has read the same words already.
+    ``same_as`` is an earlier step whose report has the same text; the report then refers to it.
     """
     said = result.result if result.status in GAVE else f"({result.status}) {result.error}"
     text = f"(as said of step {same_as})" if same_as else beginning(said, most)
@@ -216,7 +216,7 @@ def _data(result: StepResult, most: int) -> str:
 
 
 def _call(call: Call, step: str, most: int) -> str:
-    """Returns a call in one line: id, tool, arguments, and the beginning of what came of it."""
+    """Returns a call in one line: id, tool, arguments, and the beginning of its result or error."""
     args = " ".join(as_text(dict(call.args)).split())
     came = f"failed: {call.error}" if call.error else f"{len(call.output):,} characters: {call.output}"
     line = " ".join(came.split())
@@ -229,7 +229,7 @@ class Brief:
     """The steps for a worker, with what it should know to do them.
 
     Attributes:
-        text: The texts of its steps, for what reads them without a model.
+        text: The texts of its steps, for workers without a model.
         request: The user's message, unchanged.
         steps: The steps of the worker, its first one first.
         conversation: The latest turns before the request, as text; empty for a first request.
@@ -238,8 +238,8 @@ class Brief:
         before: The result of an earlier attempt at this step.
         place: The steps, and their place in the plan, as text for a model; ``about`` has the date, people and folders.
         item: The item for which the step is done, as JSON.
-        given: Tool id -> parameter -> value that a person entered for this step; the key "" has what the worker asked
-            for.
+        given: Tool id -> parameter -> value that a person entered for this step; the key "" has the answers to the
+            worker's own questions.
     """
 
     text: str = ""
@@ -283,7 +283,7 @@ class Brief:
 
 
 def recent(messages: Sequence[AnyMessage], max_tokens: int) -> list[BaseMessage]:
-    """Returns the latest messages of a conversation, of people and answers only, within a token budget."""
+    """Returns the latest messages of users and the assistant's answers to them, within a token budget."""
     told = [m for m in without_transcript(messages) if isinstance(m, HumanMessage | AIMessage) and m.text.strip()]
     count = count_tokens_approximately
     return list(trim_messages(told, max_tokens=max_tokens, token_counter=count, strategy="last", start_on="human"))
@@ -356,7 +356,7 @@ def join_results(parts: Sequence[str]) -> str:
 
 
 def head_result(text: str, said: str) -> str:
-    """Returns what a step says under its text: in the same line if it is one line."""
+    """Returns the text of a step with its result: in the same line if the result is one line, else below it."""
     head = f"{text.strip().rstrip('.;,')}:".replace("?:", "?")
     gap = "\n" if "\n" in said else " "
     return f"{head}{gap}{said}"
@@ -381,7 +381,7 @@ def _shortened(text: str, longest: int = _LONGEST_LINE) -> str:
 
 
 def _said(result: StepResult) -> str:
-    """One step's result in the form for a model."""
+    """Returns one step's result as the model that writes the answer reads it."""
     if result.status not in GAVE:
         return report_of(result)
     note = f"\n({result.note})" if result.note else ""
@@ -392,15 +392,15 @@ PART = "callsheet_part"
 """Key in ``response_metadata`` that marks the messages of a transcript; providers do not get it."""
 _LONGEST_RESULT = 2_000
 _LONGEST_ARGUMENT = 500
-"""Characters of a result, and of an argument; the state has all of it in ``results``."""
+"""Maximum characters of a result, and of an argument; ``results`` in the state has them in full."""
 
 
 def transcript(run: str, plan: Plan, results: Sequence[StepResult]) -> list[AnyMessage]:
     """Returns the plan and the calls of a run as messages: for each call an AI message and its answer.
 
-    Every provider accepts them within a conversation: each call has its answer right after it, ids are unique over the
-    runs of a thread, names are valid, and the plan is the text of the first call, because Gemini refuses a call after a
-    text of the model. A plan of one step, or without any call, is not shown.
+    Every provider accepts these messages in a conversation. Each call is followed by its answer, ids are unique in the
+    runs of a thread, and names are valid. The plan is the text of the first call's message, because Gemini refuses a
+    call that follows a text of the model. A plan of one step, or without any call, is left out.
     """
     calls = {(one.id, call.id): call for one in results for call in one.calls if call.id and call.agent}
     text = f"The plan:\n{plan_lines(plan.steps)}" if len(plan.steps) > 1 else ""

@@ -19,7 +19,14 @@ from callsheet.agents.calls.outcome import outcome_in
 _LARGEST = 3_500_000
 _MOST = 16_000_000
 """Bytes of one medium, and of all in a conversation: providers refuse larger ones."""
-_BASE64 = re.compile(r"(?:data:[\w.+-]+/[\w.+-]+;base64,)?[A-Za-z0-9+/]{120,}={0,2}")
+_BASE64 = re.compile(
+    r"(?:data:[\w.+-]+/[\w.+-]+;base64,)?[A-Za-z0-9+/_-]{60,}"
+    r"(?:(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]{60,})*(?:(?:\r?\n|\\r\\n|\\n)[A-Za-z0-9+/_-]*)?={0,2}"
+)
+"""Base64 of both alphabets (RFC 4648), also in lines as of e-mail, whose ends are codes in JSON."""
+_LINE_END = re.compile(r"\s|\\[rn]")
+_PLAIN = str.maketrans("-_", "+/")
+_SHORTEST = 120
 _BEGINNING = 24
 """Characters of base64 that are decoded to look for a signature: a multiple of four."""
 
@@ -79,9 +86,11 @@ def readable(text: str) -> str:
 
 
 def _noted(match: re.Match[str]) -> str:
-    data = match[0].rpartition(",")[2]
+    data = _LINE_END.sub("", match[0].rpartition(",")[2])
+    if len(data) < _SHORTEST:
+        return match[0]
     with suppress(binascii.Error, ValueError):
-        known = _format_of(base64.b64decode(data[:_BEGINNING]))
+        known = _format_of(base64.b64decode(data[:_BEGINNING].translate(_PLAIN)))
         if known:
             size = len(data.rstrip("=")) * 3 // 4
             return f"[{known.media}, {size:,} bytes as base64, which a reference passes on]"

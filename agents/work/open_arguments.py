@@ -1,4 +1,7 @@
-"""Finds descriptions of an argument in other tools of the agent, if its own schema leaves its form open."""
+"""Finds descriptions of *open* arguments: those whose schema does not say what keys their objects have.
+
+Often another tool of the same agent has an argument of this name and describes it better.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,16 @@ from callsheet.graphs.text.model_schema import model_schema
 _HEADING = "What other tools, which you do not have, say of single arguments (in brackets) that yours have too:"
 _MOST = 6
 _LONGEST = 200
-"""Maximum number of lines, and of characters of what a tool says."""
+"""Maximum number of lines, and of characters of one tool's description."""
 _FORMS = ("enum", "const", "properties", "pattern", "format")
-"""Keywords that say what a value without a type must look like."""
+"""Keywords that restrict a value even if the schema has no ``type``."""
 
 
 def siblings(catalog: Catalog, tool_ids: Sequence[str]) -> str:
-    """Describes the open arguments of these tools by what other tools of their agents say; empty if they say nothing.
+    """Returns descriptions of the tools' open arguments from other tools of the same agents; may be empty.
 
-    A schema such as ``{"items": {"type": "array"}}`` does not say what an item looks like. Often another tool of the
-    agent takes the same argument and does say so: in its schema, in the argument's description, or in its own.
+    For example, the schema ``{"type": "array"}`` does not say what an item looks like. Another tool may say so in the
+    argument's schema, in the argument's description, or in the description of the tool itself.
     """
     lines: dict[str, str] = {}  # id of the other tool -> its line
     for tool_id in tool_ids:
@@ -42,7 +45,7 @@ def siblings(catalog: Catalog, tool_ids: Sequence[str]) -> str:
 
 
 def _news(tool: Tool, other: Tool, names: Sequence[str]) -> dict[str, str]:
-    """Returns what another tool says of these arguments, as far as the tool itself does not say it."""
+    """Returns another tool's descriptions of these arguments, by argument; without what ``tool`` itself says."""
     news: dict[str, str] = {}
     properties = _properties(other)
     for name in names:
@@ -55,13 +58,13 @@ def _news(tool: Tool, other: Tool, names: Sequence[str]) -> dict[str, str]:
 
 
 def _properties(tool: Tool) -> Mapping[str, Any]:
-    """Returns the arguments of a tool with their schemas, without references."""
+    """Returns the arguments of a tool with their schemas, in which references are resolved."""
     properties: Mapping[str, Any] = model_schema(tool.input_schema).plain.get("properties") or {}
     return properties
 
 
 def _is_open(schema: object) -> bool:
-    """Returns whether a value may be, or hold, an object whose keys the schema does not name."""
+    """Returns whether the schema allows a value that is, or contains, an object whose keys it does not name."""
     if not isinstance(schema, Mapping):
         return True
     for union in ("anyOf", "oneOf"):
@@ -82,9 +85,9 @@ def _is_open(schema: object) -> bool:
 
 
 def _account(tool: Tool, name: str) -> str:
-    """Returns what a tool says of an argument: its keys, else its description, else the description of the tool.
+    """Returns a tool's description of an argument; empty if there is none.
 
-    Empty if it says nothing.
+    It names the keys that the argument's schema has; otherwise it is the argument's description, or else the tool's.
     """
     schema = _properties(tool)[name]
     if not _is_open(schema):
@@ -96,7 +99,7 @@ def _account(tool: Tool, name: str) -> str:
 
 
 def _keys(schema: Mapping[str, Any]) -> str:
-    """Lists the keys of the objects that a schema describes, required ones marked by ``*``; empty if it has none."""
+    """Lists the keys of the objects that a schema describes, and marks required keys by ``*``; empty without keys."""
     inside = schema
     while inside.get("type") == "array" and isinstance(inside.get("items"), Mapping):
         inside = inside["items"]

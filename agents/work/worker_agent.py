@@ -58,7 +58,7 @@ from callsheet.agents.work.finish import (
     work_outcome,
 )
 from callsheet.agents.work.media import has_media, with_media, without_media
-from callsheet.agents.work.tool_requests import answer_request
+from callsheet.agents.work.tool_requests import answer_request, with_late_tools
 from callsheet.graphs.text.messages import counted
 
 STEP_ID = "step_id"
@@ -104,7 +104,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         return ModelResponse(result=[_named(message, equipment.step_id) for message in new])
 
     async def _next(self, request: ModelRequest[Any], handler: Handler) -> list[AIMessage | HumanMessage]:
-        """Returns the new messages, of which the last ends the turn, or the task."""
+        """Returns the new messages; the last one ends the turn or the task."""
         equipment = request.runtime.context
         messages = request.messages
         held = equipment.held(messages)
@@ -142,7 +142,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
         return [*new[:-1], ended or last]
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Send) -> Answer:
-        """Runs a selected tool; a call of another tool is refused, and nothing is sent."""
+        """Runs a tool that was selected for the worker; refuses a call of any other tool before it is sent."""
         equipment = _equipment(request)
         messages = request.state["messages"]
         seen = equipment.seen
@@ -165,7 +165,7 @@ class StepToolsMiddleware(AgentMiddleware[AgentState[Any], Equipment]):
 async def _own_answer(
     request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool]
 ) -> ToolMessage | None:
-    """Answers a broken call, and a call of one of the worker's own tools; None for a call of another tool."""
+    """Answers a malformed call, and a call of one of the worker's own tools; None for a call of another tool."""
     call = request.tool_call
     messages = request.state["messages"]
     problem = broken_call(call, messages)
@@ -184,7 +184,7 @@ async def _own_answer(
 async def _answer_of_program(
     request: ToolCallRequest, equipment: Equipment, tools: Mapping[str, BoundTool], handler: Send
 ) -> ToolMessage:
-    """Runs a program."""
+    """Runs the program in the arguments of the call, which calls tools itself."""
     from callsheet.agents.programs.program import run_program
 
     async def make(inner: ToolCallRequest, _: BoundTool, approval: Approval | None) -> Answer:
@@ -208,7 +208,7 @@ async def _answer_of_call(
     handler: Send,
     approval: Approval | None = None,
 ) -> Answer:
-    """Makes a call of a tool of the catalog; ``approval`` is one that a person has given before."""
+    """Makes a call of a tool of the catalog; ``approval`` is a person's earlier approval of this call, if any."""
     call = request.tool_call
     messages = request.state["messages"]
     supervision = equipment.supervision
@@ -230,7 +230,8 @@ async def _answer_of_call(
     else:
         case = await examine_call(request, bound, supervision, handler, events=True)
         answer = await make_call(case, approval=approval)
-        answer = await _with_late_tools(answer, bound.agent, equipment, messages)
+        if equipment.requests is not None:
+            answer = await with_late_tools(answer, bound.agent, equipment.requests, messages)
     if isinstance(answer, ToolMessage) and arguments != call["args"]:
         outcome = outcome_in(answer)
         if outcome.args is None:  # otherwise a person has changed them
@@ -239,17 +240,8 @@ async def _answer_of_call(
     return answer
 
 
-async def _with_late_tools(answer: Answer, agent: str, equipment: Equipment, messages: Sequence[AnyMessage]) -> Answer:
-    """Notes in the artifact of an answer which tools its server has added, unless the worker was told before."""
-    if not isinstance(answer, ToolMessage) or equipment.requests is None or equipment.requests.late is None:
-        return answer
-    told = {name for message in messages for name in outcome_in(message).late}
-    new = [name for name in await equipment.requests.late(agent) if name not in told]
-    return with_outcome(answer, outcome_in(answer).model_copy(update={"late": tuple(new)})) if new else answer
-
-
 def _turns(messages: Sequence[AnyMessage]) -> int:
-    """Counts the turns; words that the worker was asked about belong to the turn after them."""
+    """Counts the turns; a text after which the worker was asked to go on counts as one turn with the next reply."""
     return sum(isinstance(message, AIMessage) for message in messages) - sum(map(_asks_about_words, messages))
 
 
@@ -262,7 +254,7 @@ def _out_of_turns(equipment: Equipment) -> str:
 
 
 def _limit(equipment: Equipment, messages: Sequence[AnyMessage]) -> str | None:
-    """Returns the limit that the worker has reached; None if it may go on."""
+    """Returns a message that names the limit that the worker has reached; None if it may go on."""
     if _turns(messages) > equipment.max_turns:
         return _out_of_turns(equipment)
     if equipment.max_tokens is None:
@@ -274,7 +266,7 @@ def _limit(equipment: Equipment, messages: Sequence[AnyMessage]) -> str | None:
 async def _seen(
     equipment: Equipment, messages: Sequence[AnyMessage], held: Mapping[str, BoundTool]
 ) -> list[AnyMessage]:
-    """Returns the conversation for the model: results with their ids, and with the media that it accepts."""
+    """Returns the conversation for the model, with the ids of results and the media that the model accepts."""
     conversation = equipment.labelled(messages, held) if equipment.own_tools else list(messages)
     return await asyncio.to_thread(with_media, conversation, equipment.model)
 
@@ -282,9 +274,9 @@ async def _seen(
 async def _usable(
     asking: ModelRequest[Any], handler: Handler, equipment: Equipment, held: Mapping[str, BoundTool]
 ) -> AIMessage:
-    """Asks the model for a reply; after an empty or a cut one once more each, with the same tools.
+    """Asks the model for a reply; asks once more after an empty reply, and once more after a reply that was cut.
 
-    What is not used costs too: the usage of the reply has it.
+    The usage of the returned reply includes the replies that were not used.
     """
     reply = await _replied(asking, handler, equipment, held)
     complaints: list[str] = []
@@ -312,7 +304,7 @@ async def _replied(
 
 
 def _without_the_cause(asking: ModelRequest[Any], error: ModelError) -> ModelRequest[Any] | None:
-    """Returns a request without the cause of this error; None if there is none."""
+    """Returns a request that avoids the cause of this error; None if the cause cannot be avoided."""
     if has_media(asking.messages) and is_rejected(error.__cause__):
         # A medium that a provider does not take must not end the work: the note in its place says where it is.
         return asking.override(messages=without_media(asking.messages))
@@ -324,7 +316,7 @@ def _without_the_cause(asking: ModelRequest[Any], error: ModelError) -> ModelReq
 
 
 def _unusable(reply: AIMessage) -> str | None:
-    """Returns the complaint about a reply that is empty or was cut; None for any other reply."""
+    """Returns what to tell the model about a reply that is empty or was cut; None for any other reply."""
     if reply.tool_calls:
         return None
     if cut_reason(reply):
@@ -335,7 +327,7 @@ def _unusable(reply: AIMessage) -> str | None:
 def _ends_without_a_call(
     reply: AIMessage, equipment: Equipment, messages: Sequence[AnyMessage], calls: Sequence[Call]
 ) -> bool:
-    """Returns whether a worker ends in plain words although no call has succeeded, and was not asked about it."""
+    """Returns whether a worker ends with a text, no call has succeeded, and it was not yet asked about that."""
     if reply.tool_calls or not reply.text.strip() or not equipment.own_tools:
         return False
     if any(map(_asks_about_words, messages)):
@@ -358,8 +350,9 @@ worker = create_agent(
 async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] = worker) -> StepResult:
     """Runs the worker for one step; the caller sets ``id``, ``depends_on`` and ``agents`` of the result.
 
-    Raises a ``ModelError`` if the model does not answer at first, and a ``ConcurrentRunError`` if another run does the
-    step.
+    Raises:
+        ModelError: The model has not answered, and no call was made yet.
+        ConcurrentRunError: Another run does this step.
     """
     equipment = replace(equipment, brief=brief)
     about = {"step_id": equipment.step_id}
@@ -400,7 +393,7 @@ async def carry_out(brief: Brief, equipment: Equipment, app: Runnable[Any, Any] 
 
 
 def _not_held(call: ToolCall, tools: Mapping[str, BoundTool], refused: Mapping[str, str]) -> ToolMessage:
-    """Answers a call of a tool that the worker does not have, or does not have any more."""
+    """Answers a call of a tool that the worker does not have, or no longer has."""
     outcome = Outcome(effect="none")
     text = f"{call['name']} is not among the tools of this step; there are: {', '.join(tools) or 'none'}"
     for tool_id, why in refused.items():

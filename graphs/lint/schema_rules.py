@@ -30,7 +30,7 @@ def unread_source(subject: Subject) -> Iterator[Remark]:
 
 @rule("ambiguous-name", Severity.WARNING, "A dependency or a skill names a tool by a name that several tools have.")
 def ambiguous_name(subject: Subject) -> Iterator[Remark]:
-    """Reports an ambiguous name; it refers to the tool whose server was pinned first."""
+    """Reports names that several tools have; such a name stands for the tool whose server was pinned first."""
     return _problems(subject, lambda kind: kind == AMBIGUOUS)
 
 
@@ -72,7 +72,7 @@ _REMEMBERED = 4_096
     "invalid-schema", Severity.ERROR, "A schema is not valid JSON Schema of the draft that it names (default: 2020-12)."
 )
 def invalid_schema(subject: Subject) -> Iterator[Remark]:
-    """Reports invalid schemas, with which arguments cannot be validated before a call."""
+    """Reports invalid schemas; the arguments of a call cannot be validated against them."""
     for tool, which, schema in _schemas(subject):
         error = _schema_error(schema)
         if error:
@@ -82,22 +82,25 @@ def invalid_schema(subject: Subject) -> Iterator[Remark]:
 @rule(
     "adapted-schema",
     Severity.INFO,
-    "A provider of models refuses the input schema as it is, so a model is shown another form; arguments are checked "
+    "A provider of models refuses the input schema as it is, so models get a changed schema; arguments are checked "
     "against the original.",
 )
 def adapted_schema(subject: Subject) -> Iterator[Remark]:
-    """Reports schemas that models see in another form; other clients pass them on and may fail with every request."""
+    """Reports schemas that are changed before models see them.
+
+    Other clients may send such a schema unchanged, and a provider then refuses every request that contains it.
+    """
     for tool in subject.catalog.tools.values():
         changes = model_schema(tool.input_schema).changes
         if changes:
-            yield on(tool, f"has an input schema that a model is shown in another form: {first_names(list(changes))}")
+            yield on(tool, f"has an input schema that is changed before models see it: {first_names(list(changes))}")
 
 
 @rule("unresolved-reference", Severity.ERROR, "A $ref points to nothing in its own schema; no other is fetched.")
 def unresolved_reference(subject: Subject) -> Iterator[Remark]:
-    """Reports references that are not resolved, so that this part of the schema is not validated.
+    """Reports references that cannot be resolved; arguments are not validated against that part of the schema.
 
-    They are not fetched, because a server could then make us send requests to any address.
+    Other documents are not fetched, because a server could then make us send requests to any address.
     """
     for tool, which, schema in _schemas(subject):
         references: dict[str, None] = {}  # in order, without duplicates
@@ -119,8 +122,8 @@ def _schemas(subject: Subject) -> Iterator[tuple[Tool, str, Mapping[str, Any]]]:
 def _schema_error(schema: Mapping[str, Any]) -> str:
     """Returns why a schema is invalid; empty if it is valid.
 
-    Checking against a metaschema is slow, and schemas consist of the same parts: each part is checked once, and the
-    whole schema only for the error.
+    Checking against a metaschema is slow, and many schemas have equal parts. So each part is checked once, and a whole
+    schema only to write the error.
     """
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match

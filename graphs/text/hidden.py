@@ -155,10 +155,13 @@ def visible(text: str) -> str:
 
 
 def without_hidden(text: str) -> str:
-    r"""Returns ``visible`` of a text, and also removes hidden characters that are written as escapes (``\u200b``)."""
+    r"""Returns the text without any invisible character, to search it, and not to show it.
+
+    Legitimate joiners and selectors are removed too, and so is what is written as an escape (``\u200b``).
+    """
     if "\\u" in text:
         text = _ESCAPES.sub(_unescaped, text)
-    return visible(text)
+    return _SUSPECT.sub("", visible(text))
 
 
 def _unescaped(match: re.Match[str]) -> str:

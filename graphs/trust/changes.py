@@ -125,7 +125,7 @@ def _common_beginning(a: Sequence[str], b: Sequence[str]) -> int:
 
 _DESCRIPTIONS = {
     "new": "is new since its server was accepted",
-    "suspect": "is new, and its name or a text of it hides characters",
+    "suspect": "is new, and its name or a text of it has hidden characters",
     "changed": "is not what was accepted",
     "removed": "is gone from its server",
     "command": "is reached by another command or address than was accepted",
@@ -133,7 +133,7 @@ _DESCRIPTIONS = {
 }
 _LATER = {
     "new": "appeared in a run, and is new since its server was accepted",
-    "suspect": "appeared in a run, and its name or a text of it hides characters",
+    "suspect": "appeared in a run, and its name or a text of it has hidden characters",
     "changed": "was not what was accepted when a run had gone on for a while",
 }
 """The same of tools that a server lists in the middle of a run."""

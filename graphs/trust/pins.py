@@ -84,7 +84,7 @@ class Change:
     """A difference between the accepted and the present state of a server.
 
     Attributes:
-        kind: ``new``, ``changed`` or ``removed`` tool; ``suspect``: a new tool whose name or texts hide characters;
+        kind: ``new``, ``changed`` or ``removed`` tool; ``suspect``: a new tool with hidden characters;
             ``command`` of the server; ``about``: the server's name, description or instructions.
         tool: Name of the tool; empty if the change concerns the server.
         before: The accepted definition; None if there is none, or it was too long to store.

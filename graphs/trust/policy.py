@@ -44,7 +44,7 @@ class User:
 
 
 class Rule(Record):
-    """Conditions that a tool must meet, all of them. In a policy, a string stands for a rule with that ``id``.
+    """Conditions that a tool must all meet. In a policy file, a string stands for a rule with that ``id``.
 
     Attributes:
         id: Pattern of the tool's id or of its agent's: ``files/read_*``, ``git``, ``*/delete*``.
@@ -68,7 +68,7 @@ class Rule(Record):
         return self
 
     def __str__(self) -> str:
-        """The rule as in a policy file."""
+        """Returns the rule as it is written in a policy file."""
         return str(self.model_dump(exclude_none=True)) if self.capability or self.annotations else repr(self.id)
 
 
@@ -103,8 +103,11 @@ class Rules:
     def fits(self, rule: Rule, tool: Tool, *, claims: bool) -> bool:
         """Returns whether a rule matches a tool.
 
-        For a rule that restricts access (``claims``), capabilities that an agent claims count even without trust, and
-        names match in any spelling: with capitals, invisible characters or wide letters.
+        Args:
+            rule: The rule.
+            tool: The tool.
+            claims: Whether to match broadly, as a ``deny`` rule must: the agent's own claims about capabilities count
+                even if it is not trusted, and differences of case, invisible characters and wide letters are ignored.
         """
         trusted = self.trusts(tool.agent)
         if rule.id is not None and not _id_matches(rule.id, tool, loosely=claims):
@@ -173,11 +176,11 @@ class View:
     blocked: frozenset[str]
 
     def __contains__(self, node: str) -> bool:
-        """Whether an agent, a tool or a skill is visible."""
+        """Returns whether an agent, a tool or a skill is visible."""
         return node in self.tools or node in self.catalog.by_id or node in self.catalog.skills_by_id
 
     def summary(self, tools: int) -> str:
-        """Describes how many of all tools the policy allows; forbidden tools are not named."""
+        """Describes how many of all ``tools`` the policy allows; names those in ``blocked``, but no forbidden tool."""
         allowed = f"the policy allows {len(self.tools) + len(self.blocked):,} of {counted(tools, 'tool')}"
         if not self.blocked:
             return allowed
@@ -187,10 +190,10 @@ class View:
 
 
 def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
-    """Returns the part of a catalog whose tools are allowed and can work, with the allowed skills.
+    """Returns the allowed skills of a catalog, and the allowed tools that do not require a forbidden tool.
 
-    Optional dependencies on hidden tools are dropped; agents without a remaining tool are left out. A skill is allowed
-    as a tool with its id would be; hidden tools that it names are dropped.
+    Optional dependencies on hidden tools are removed, and so are agents that lose all their tools. A skill is allowed
+    if a tool with the same id would be; the hidden tools that it names are removed from it.
     """
     granted = {tool.id for tool in catalog.tools.values() if allowed(tool)}
     # An agent that has no tools, as a graph that takes messages, is allowed as any tool of it would be.
@@ -210,12 +213,12 @@ def view_of(catalog: Catalog, allowed: Callable[[Tool], bool]) -> View:
 
 
 def as_tool(skill: Skill) -> Tool:
-    """Returns a skill as the tool of its owner to which the rules of a policy apply."""
+    """Returns a tool with the owner and the name of a skill; a policy's rules for tools decide on the skill by it."""
     return Tool(agent=skill.owner, name=skill.local_name)
 
 
 def _visible_agents(catalog: Catalog, visible: frozenset[str], forbidden: Collection[str]) -> Iterator[Agent]:
-    """Yields the agents with their visible tools; ``forbidden`` are agents without tools that may not be seen."""
+    """Yields the agents with their visible tools; ``forbidden`` are ids of agents without tools that stay hidden."""
     for agent in catalog.agents:
         tools = tuple(_within(tool, visible) for tool in agent.tools if tool.id in visible)
         has_lost_all = bool(agent.tools) and not tools
@@ -252,12 +255,12 @@ class Group(Grants):
 
 
 class Policy(Grants):
-    """Who may see and call which agents and tools; deny overrides allow, also of groups and users.
+    """Determines who may see and call which agents and tools; a ``deny`` anywhere overrides every ``allow``.
 
     Attributes:
-        default: For tools that no rule matches.
+        default: Whether tools that no rule matches are allowed or denied.
         trust: Patterns of agents whose own claims about their tools (MCP's hints, capabilities) may relax checks.
-        commands: Patterns of command lines that a catalog may start; any if missing.
+        commands: Patterns of command lines that a catalog may start; None allows any.
         reviewers: Users and groups who may accept and reject in the explorer of a server.
         shared_outcomes: Whether outcomes of calls are counted and used if users are authenticated.
         groups: More rules by group.
@@ -285,7 +288,7 @@ class Policy(Grants):
         return lru_cache(maxsize=_MOST_VIEWS * 32)(self._rules_of)
 
     def allows(self, tool: Tool, user: User | str | None = None) -> bool:
-        """Returns whether a user may see and call a tool; None: only the rules for everyone apply."""
+        """Returns whether a user may see and call a tool; for None, only the rules for everyone apply."""
         return self._rules(_user(user)).allow(tool)
 
     def denies(self, tool: Tool, user: User | str | None = None) -> bool:

@@ -59,7 +59,7 @@ from callsheet.agents.work.equipment import (
     skill_definition,
 )
 from callsheet.agents.work.media import with_media
-from callsheet.agents.work.tool_requests import DEFINITION, answer_request
+from callsheet.agents.work.tool_requests import DEFINITION, ToolRequests, answer_request, with_late_tools
 from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
 from callsheet.graphs.catalog.names import skill_named
 from callsheet.graphs.text.arguments import check_type
@@ -92,7 +92,7 @@ def _joined(held: list[str], new: list[str]) -> list[str]:
 
 
 _OWN = (NEED_TOOL, READ_RESULT, READ_SKILL, RUN_PROGRAM)
-"""The tools of the middleware itself."""
+"""Names of the tools that the middleware itself adds."""
 
 
 class EquippedState(AgentState[Any]):
@@ -100,7 +100,7 @@ class EquippedState(AgentState[Any]):
 
     Attributes:
         callsheet_tools: Ids of the agent's tools from the catalog, in the order of their addition.
-        callsheet_own: Names of the agent's own tools, with which ours must not clash.
+        callsheet_own: Names of the agent's own tools; the catalog's tools get other names.
         callsheet_request: Identifies the message of the user for which tools were selected last.
         callsheet_run: Identifies the sessions of this call of the agent.
     """
@@ -254,7 +254,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         await self._registry.close_run(state.get("callsheet_run", ""))
 
     def _shown(self, request: ModelRequest[Any]) -> tuple[ModelRequest[Any], list[str], dict[str, BoundTool]]:
-        """Returns the request with our tools, the names of the agent's own tools, and the catalog's tools by name."""
+        """Returns the request with the added tools, the names of the agent's own tools, and the catalog's by name."""
         state: Any = request.state
         own = _joined(state.get("callsheet_own", []), [_name(tool) for tool in request.tools])
         held = self._held(state, own)
@@ -276,12 +276,12 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return shown.override(tools=[*request.tools, *own_tools, *held.values(), *reads]), own, held
 
     def _messages(self, shown: ModelRequest[Any], held: Mapping[str, BoundTool]) -> list[Any]:
-        """Returns the conversation for the model, with media, and with the open calls of its tools; reads files."""
+        """Returns the messages for the model, with media from files and a note on calls of unknown outcome."""
         told = open_calls_told(call_ledger(self._registry.loaded), [tool.id for tool in held.values()])
         return _with_remark(with_media(shown.messages, shown.model), told)
 
     def _roster(self) -> str:
-        """Returns the roster of what the user may see, with how to use it; the same text until the catalog changes."""
+        """Returns the roster of what the user may see, after instructions; it changes only with the catalog."""
         if not self._roster_tokens:
             return ""
         catalog = self._retriever.within(caller()).catalog
@@ -290,7 +290,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return f"{_ROSTER if seen.whole else _AGENTS}\n\n{seen.text}" if seen.text else ""
 
     def _skills(self, state: Any) -> list[Skill]:
-        """Returns the skills that fit, as far as the user may see them."""
+        """Returns the skills that were selected for the conversation and that the user may see."""
         visible = self._retriever.within(caller()).catalog.skills_by_id
         return [visible[skill] for skill in state.get("callsheet_skills", []) if skill in visible]
 
@@ -302,11 +302,10 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return ExtendedModelResponse(normal, command if own != state.get("callsheet_own", []) else None)
 
     async def _answer(self, request: ToolCallRequest, send: Send) -> Answer:
-        """Returns the answer to a call that is not of the agent's own tools."""
+        """Answers a call of any tool that is not one of the agent's own."""
         call = request.tool_call
         state = request.state
         held = self._held(state)
-        supervision = self._supervision(state)
         problem = broken_call(call, state["messages"])
         if problem:
             return answer_to(call, problem, error=True)
@@ -325,10 +324,18 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         if not isinstance(tool, BoundTool):
             return await send(request)
         async with in_order(request, held):
-            return await make_call(await examine_call(request.override(tool=tool), tool, supervision, send))
+            return await self._made(request.override(tool=tool), tool, state, send)
+
+    async def _made(
+        self, request: ToolCallRequest, tool: BoundTool, state: Any, send: Send, approval: Approval | None = None
+    ) -> Answer:
+        """Makes a call; the answer names the tools that the server has added meanwhile."""
+        case = await examine_call(request, tool, self._supervision(state), send)
+        answer = await make_call(case, approval=approval)
+        return await with_late_tools(answer, tool.agent, self._requests(state, self._most), state["messages"])
 
     def _skill_text(self, call: ToolCall, state: Any) -> ToolMessage:
-        """Returns the text of a skill that fits; blocks while its server sends it."""
+        """Returns the text of a selected skill; waits in this thread until the skill's server has sent it."""
         fitting = {skill.label: skill.id for skill in self._skills(state)}
         name = str(call["args"].get("name"))
         named = skill_named(self._retriever.within(caller()).catalog, fitting.get(name, name))
@@ -342,13 +349,13 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return skill_texts(catalog, ids, read, most=self._skill_tokens)
 
     async def _program(self, request: ToolCallRequest, held: Mapping[str, BoundTool], send: Send) -> Answer:
-        """Runs a program."""
+        """Runs the program in the arguments of the call, which calls tools itself."""
         from callsheet.agents.programs.program import run_program
 
         supervision = self._supervision(request.state)
 
         async def make(inner: ToolCallRequest, tool: BoundTool, approval: Approval | None) -> Answer:
-            return await make_call(await examine_call(inner, tool, supervision, send), approval=approval)
+            return await self._made(inner, tool, request.state, send, approval)
 
         async with in_order(request, held):
             review = ProgramReview(supervision, request)
@@ -370,11 +377,15 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         """Adds the tools that the agent asks for, and returns their names."""
         state = request.state
         call = request.tool_call
-        seen = self._retriever.within(caller())
         room = self._most - len(state.get("callsheet_tools", []))
         if room <= 0:
             full = f"no more tools can be added in this conversation (at most {self._most} tools)"
             return ToolMessage(full, tool_call_id=call["id"], name=NEED_TOOL, status="error")
+        said = await answer_request(call, held, self._requests(state, min(_AT_ONCE, room)))
+        return Command(update={"messages": [said], "callsheet_tools": [*outcome_in(said).added]})
+
+    def _requests(self, state: Any, most: int) -> ToolRequests:
+        """Returns what answers requests for tools, of which one adds at most so many."""
 
         def bind(ids: Sequence[str], taken: Collection[str]) -> dict[str, BoundTool]:
             return self._bound(ids, state, [*state.get("callsheet_own", []), *taken])
@@ -383,11 +394,10 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return self._skill_texts(ids, state)
 
         told = partial(open_calls_told, call_ledger(self._registry.loaded))
-        answers: dict[str, Any] = {"bind": bind, "skills": skills, "told": told, "most": min(_AT_ONCE, room)}
+        answers: dict[str, Any] = {"bind": bind, "skills": skills, "told": told, "most": most}
         answers |= {"supervision": self._supervision(state), "run_id": state.get("callsheet_run", "")}
-        requests = tool_requests(seen, self._registry, caller(), roster_tokens=self._roster_tokens, **answers)
-        said = await answer_request(call, held, requests)
-        return Command(update={"messages": [said], "callsheet_tools": [*outcome_in(said).added]})
+        seen = self._retriever.within(caller())
+        return tool_requests(seen, self._registry, caller(), roster_tokens=self._roster_tokens, **answers)
 
     def _secrets(self, state: Any) -> RunSecrets:
         return self._registry.secrets.of(state.get("callsheet_run", ""))
@@ -397,7 +407,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         return self._bound(held, state, own or state.get("callsheet_own", []))
 
     def _bound(self, ids: Iterable[str], state: Any, taken: Collection[str]) -> dict[str, BoundTool]:
-        """Binds one by one, so that a later tool never changes the name of an earlier one."""
+        """Binds the tools one after another, so that a later tool never changes the name of an earlier one."""
         bound: dict[str, BoundTool] = {}
         run = state.get("callsheet_run", "")
         user = caller()
@@ -407,13 +417,16 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
 
 
 def _is_own(request: ToolCallRequest) -> bool:
-    """Returns whether a call is of one of the agent's own tools, none of them a tool of the catalog."""
+    """Returns whether a call is of one of the agent's own tools, and not of a tool of the catalog."""
     own = request.state.get("callsheet_own", [])
     return request.tool_call["name"] in own and not isinstance(request.tool, BoundTool)
 
 
 async def _of_others(request: ToolCallRequest, send: Send, names: Iterable[str]) -> Answer:
-    """Calls a tool of other middleware; the answer of LangGraph to one that nobody has gets the names of all."""
+    """Calls a tool that other middleware may have.
+
+    If nobody has it, LangGraph answers with an error that lists the available tools; ``names`` replaces that list.
+    """
     answer = await send(request)
     call = request.tool_call
     nobody = INVALID_TOOL_NAME_ERROR_TEMPLATE.partition("[")[0].format(requested_tool=call["name"])
@@ -443,7 +456,7 @@ def last_request(messages: Sequence[Any]) -> str:
 
 
 def _with_remark(messages: Sequence[Any], text: str) -> list[Any]:
-    """The messages with a text at the end of the last one of a person: what stands before it stays in the cache."""
+    """Adds a text to the end of the last human message, so that providers can cache all messages before it."""
     told = list(messages)
     for place in range(len(told) - 1, -1, -1) if text else ():
         if isinstance(told[place], HumanMessage):
@@ -457,9 +470,9 @@ def _with_remark(messages: Sequence[Any], text: str) -> list[Any]:
 def pick_tools(
     text: str, retriever: AgentGraphRetriever, held: Set[str], *, tools: int, **reach: Any
 ) -> tuple[list[str], list[str]]:
-    """Returns the ids of tools and of skills for a message of the user; tools that the agent has are skipped.
+    """Returns the ids of tools and of skills for a message of the user; no tools if the agent has all of them.
 
-    If nothing fits, no tools are returned, or all of them if the catalog has at most ``tools``.
+    If no tool fits, no tools are returned; a catalog of at most ``tools`` tools gives all of them.
     """
     most = retriever.selector.settings.max_query
     reach = {**reach, "tools": tools}
@@ -475,7 +488,7 @@ def pick_tools(
 
 
 def _with_block(system: SystemMessage | None, text: str) -> SystemMessage:
-    """Returns the system message with a text at its end, which is a block of its own if the message has blocks."""
+    """Adds a text to the end of the system message; as a new block if its content is a list of blocks."""
     if system is None or not system.content:
         return SystemMessage(text)
     if isinstance(system.content, str):

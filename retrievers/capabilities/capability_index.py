@@ -40,14 +40,16 @@ POSSIBLE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class GeneralClass:
-    """The tools of a general capability.
+    """The tools of one general capability.
+
+    A capability is *general* if its tools serve requests on any subject, as a web search does.
 
     Attributes:
         capability: Id of the capability.
-        column: Its column among the leaves of the taxonomy.
-        weight: Its weight for a request that does not ask for it.
+        column: Index of the capability among the leaves of the taxonomy.
+        weight: Weight of the capability for a request that does not ask for it.
         rows: The rows of the tools, ``(k,)``.
-        log_odds: Log odds that each of them serves any subject, ``(k,)``.
+        log_odds: For each of these tools, the log odds that it serves requests on any subject, ``(k,)``.
     """
 
     capability: str
@@ -58,11 +60,11 @@ class GeneralClass:
 
 
 class CapabilityIndex:
-    """Computes how confidently each tool has, and each request asks for, each of the narrowest capabilities.
+    """Computes the confidence that a tool has, and that a request asks for, each of the narrowest capabilities.
 
     These capabilities are the columns of all results. The phrases that describe them are embedded once, on first use,
-    by the embedder of the index if it names one. ``vectors`` is the index of the vectors of ``nodes``, in this order;
-    agents have no capabilities.
+    by the embedder of ``vectors`` if it has one, otherwise by ``embeddings``. ``vectors`` has the vectors of ``nodes``,
+    in the same order. Agents have no capabilities.
     """
 
     def __init__(
@@ -80,7 +82,7 @@ class CapabilityIndex:
         self._whole: tuple[CapabilityIndex, Sequence[int]] | None = None
 
     def part(self, rows: Sequence[int]) -> CapabilityIndex:
-        """Returns the index restricted to these rows; nothing is computed again."""
+        """Returns the index of these rows only, without new computation."""
         part = copy(self)
         part._nodes = [self._nodes[row] for row in rows]
         part._whole = (self, rows)
@@ -95,10 +97,10 @@ class CapabilityIndex:
 
     @cached_property
     def of_tools(self) -> Confidences:
-        """Returns how confidently each node has each of the narrowest capabilities, as ``(n, c)``.
+        """Returns the confidence that each node has each of the narrowest capabilities, as ``(n, c)``.
 
-        There is one row per node and one column per capability. A tool with declared capabilities has 1 for these and 0
-        for all others, if the taxonomy knows one of them.
+        There is one row per node and one column per capability. A tool that declares capabilities of
+        the taxonomy has 1 for these and 0 for all others.
         """
         if self._whole is not None:
             whole, rows = self._whole
@@ -120,7 +122,7 @@ class CapabilityIndex:
         return confidences
 
     def asked(self, query: str, spans: Sequence[Span] = ()) -> Confidences:
-        """Returns how confidently a query, and each span of it, asks for each capability, ``(1 + len(spans), c)``."""
+        """Returns the confidence that a query and its spans ask for each capability, as ``(1 + len(spans), c)``."""
         if not self.leaves:
             return np.zeros((1 + len(spans), 0), np.float32)
         texts = (query, *(query[start:end] for start, end in spans))
@@ -142,8 +144,8 @@ class CapabilityIndex:
     def general(self, query: str, spans: Sequence[Span], scores: Confidences) -> Confidences:
         """Returns the probability of each general tool for a query that no other tool fits, as ``(n,)``.
 
-        A general tool serves any subject, such as a search of the web. Probabilities below .001 are 0. The general
-        capabilities are those that the taxonomy marks, or those of the shipped detailed one if it marks none.
+        A general tool serves requests on any subject, as a web search does. Probabilities below .001 are set to 0. The
+        taxonomy marks general capabilities; if it marks none, those of the shipped detailed taxonomy are used.
 
         ::
 
@@ -152,10 +154,10 @@ class CapabilityIndex:
             b(t, c)  = a(t, c) * (1 - max over c' of another branch of the taxonomy of a(t, c'))
             r(t | c) = softmax over these tools of s(t) / .05 + log(b(t, c) / (1 - b(t, c)))
 
-        So a tool that deletes from a database does not serve any subject, though it works with databases.
+        Because of b, a tool that deletes from a database is not general, although it works with databases.
 
         Args:
-            query: The query, for q.
+            query: The query, from which q is computed.
             spans: The spans of its clauses.
             scores: s, ``(n,)``; nodes with -1 are left out.
         """
@@ -177,7 +179,7 @@ class CapabilityIndex:
 
     @cached_property
     def general_index(self) -> CapabilityIndex:
-        """Returns the index of the taxonomy that marks general capabilities: this one, or that of the detailed one."""
+        """Returns this index if its taxonomy marks general capabilities, else the index of the detailed taxonomy."""
         if any(capability.general is not None for capability in self.taxonomy.capabilities):
             return self
         if self._whole is not None:
@@ -249,7 +251,7 @@ class CapabilityIndex:
         return np.stack(scores, axis=1)
 
     def _fit(self, similar: NDArray[np.float32]) -> NDArray[np.float32]:
-        """From phrases to leaves: half of the best phrase, half of the mean of the best three."""
+        """Returns the score of each leaf: half the best cosine of its phrases, plus half the mean of the best three."""
         fits = np.empty((len(similar), len(self.leaves)), np.float32)
         counts = np.minimum(self._counts_of_phrases, BEST).astype(np.float32)
         # In blocks: each has the phrases of all leaves side by side, padded to the most that a leaf has.
@@ -263,12 +265,12 @@ class CapabilityIndex:
 
     @cached_property
     def _counts_of_phrases(self) -> NDArray[np.intp]:
-        """The number of phrases of each leaf, ``(c,)``."""
+        """Returns the number of phrases of each leaf, ``(c,)``."""
         return np.array([len(phrases) for phrases in self._phrases])
 
     @cached_property
     def _places_of_phrases(self) -> NDArray[np.intp]:
-        """The places of each leaf's phrases, ``(c, most)``; what it has less than the most is the place after all."""
+        """Returns the columns of the phrases of each leaf, ``(c, most)``, padded with the number of all phrases."""
         counts = self._counts_of_phrases
         numbers = np.arange(counts.max())
         first = np.cumsum(counts) - counts
@@ -276,7 +278,7 @@ class CapabilityIndex:
 
     @cached_property
     def _columns(self) -> dict[str, list[int]]:
-        """A capability of any level -> the columns of the leaves under it, or its own column."""
+        """Maps a capability of any level to the columns of the leaves below it, a leaf to its own column."""
         columns: dict[str, list[int]] = {}
         for column, leaf in enumerate(self.leaves):
             for name in (leaf, *self.taxonomy.ancestors(leaf)):
@@ -316,7 +318,7 @@ _FIRST = 4
 
 
 class Signs:
-    """Finds words in a text that indicate a capability, its *signs*."""
+    """Finds words in a text that indicate a capability; they are called the *signs* of the capability."""
 
     def __init__(self, capabilities: Sequence[Capability]) -> None:
         self._count = len(capabilities)
@@ -367,7 +369,7 @@ class Assigned:
 
 @dataclass(frozen=True)
 class Assignments:
-    """The capabilities of all tools of a catalog, by tool id and by confidence. A tool that none matches has none."""
+    """The capabilities of all tools of a catalog, by tool id, the most confident first; a tool may have none."""
 
     taxonomy: Taxonomy
     of: Mapping[str, tuple[Assigned, ...]]

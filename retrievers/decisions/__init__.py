@@ -1,1 +1,4 @@
-"""Asks models of LangChain for decisions: decision models, and chat models that answer in their form."""
+"""Decision models, which answer a question with a choice and its probabilities instead of a text.
+
+A decision model is LangChain's ``BaseDecisionModel``; a chat model can take its place with structured output.
+"""

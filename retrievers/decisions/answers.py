@@ -1,4 +1,4 @@
-"""Checks the answers of decision models, and limits the time in which they are awaited."""
+"""Checks the answers of decision models, and limits the time of waiting for them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _SUM = 0.05
 
 
 class DecisionError(CallsheetError, RuntimeError):
-    """Raised if a decision model gives no usable answer; it has the tokens that were used all the same."""
+    """Raised if a decision model gives no usable answer; it has the numbers of tokens that were used nevertheless."""
 
     input_tokens: int = 0
     output_tokens: int = 0
 
 
 def shares_of(probabilities: Mapping[str, float], labels: Sequence[str]) -> dict[str, float]:
-    """Returns a checked distribution over labels; raises a ``DecisionError`` for an unknown label or a wrong sum."""
+    """Returns a probability for each label; raises a ``DecisionError`` for an unknown label or a sum that is not 1."""
     unknown = [label for label in probabilities if label not in labels]
     if unknown:
         raise DecisionError(f"the answer has the unknown label {shown(unknown[0], most=_MAX_LABEL)!r}")
@@ -35,7 +35,7 @@ def shares_of(probabilities: Mapping[str, float], labels: Sequence[str]) -> dict
 
 
 def within(seconds: float, call: Callable[[], T]) -> T:
-    """Returns the result of a call in a thread of its own, which goes on alone after ``TimeoutError``."""
+    """Runs a call in a new thread and returns its result; after a ``TimeoutError``, the thread is not stopped."""
     result: Future[T] = Future()
     context = copy_context()
 

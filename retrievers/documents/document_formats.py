@@ -34,7 +34,7 @@ _DECLARED = re.compile(
     r"(?ais)(?:<meta\b[^<>]*\bcharset\s*=|<\?xml\b[^<>]*\bencoding\s*=|-\*-[^\n*]*\bcoding:"
     r"|\bvim?:[^\n]{0,200}\bfileencoding=)\s*[\"']?([\w.-]{3,30})"
 )
-"""What a web page, XML, or a comment for an editor says in the beginning."""
+"""The declaration of an encoding in a web page, in XML, or in a comment for an editor."""
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -88,10 +88,10 @@ class DocumentFormat(NamedTuple):
     """A kind of document.
 
     Attributes:
-        name: Its name in messages.
-        suffixes: The ends of the names of its files, in lower case.
+        name: The name of the format in messages.
+        suffixes: The suffixes of its files, in lower case.
         read: Returns the text of the file at a path, in parts.
-        is_text: Whether the file itself is readable text, so that its beginning needs no reader.
+        is_text: Whether the file itself is text, so that its beginning can be shown without ``read``.
         is_core: Whether documents of this kind are read without the extra ``documents``.
     """
 
@@ -103,7 +103,7 @@ class DocumentFormat(NamedTuple):
 
 
 def reader_in(module: str, function: str) -> Callable[[str], Iterable[Document]]:
-    """Returns a reader that another module of this folder has; the module is loaded when the first file is read."""
+    """Returns a function of another module of this folder as a reader; the first call loads the module."""
 
     def read(path: str) -> Iterable[Document]:
         documents: Iterable[Document] = getattr(_module(module), function)(path)
@@ -130,12 +130,18 @@ def suffixes(*, core: bool) -> str:
 
 
 def _encoding(path: str) -> str:
-    """Tells the encoding of a text: by its byte order mark, UTF-8 if it is valid, as declared, or if it is certain."""
+    """Returns the encoding of a text file.
+
+    A byte order mark decides; without one, it is UTF-8 if the text is valid UTF-8, else as declared, else as detected.
+
+    Raises:
+        FormatError: The file is not text, or the encoding cannot be detected with certainty.
+    """
     content = Path(path).read_bytes()
     if content.startswith(_BYTE_ORDER_MARKS):
         return "utf-16"
     if b"\0" in content:
-        raise FormatError("it contains zero bytes, so it is not text")
+        raise FormatError("it contains zero bytes, so it is not text: save it as UTF-8")
     with suppress(UnicodeDecodeError):
         content.decode()
         return "utf-8-sig"
@@ -153,7 +159,7 @@ def _encoding(path: str) -> str:
 
 @cache
 def _module(name: str) -> ModuleType:
-    """Loads another module of this folder; this one is run by its path and not as a part of a package."""
+    """Loads another module of this folder by path, because this file does not run as part of a package."""
     spec: Any = spec_from_file_location(f"callsheet_{name}", Path(__file__).with_name(f"{name}.py"))
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -172,7 +178,7 @@ def _documents(loader: str, path: str, largest: int) -> Iterable[Document]:
 
 
 def _pieces(content: str) -> Iterator[str]:
-    """Cuts a text into pieces that end with a blank line, or else a line, or else a word."""
+    """Cuts a text into pieces at blank lines; if there is none, at a line break, or else at a space."""
     start = 0
     while (end := start + _PIECE) < len(content):
         cut = max(content.rfind("\n\n", start, end) + 2, start + 1)
@@ -208,13 +214,15 @@ def _answers(order: Mapping[str, Any], memory: int) -> Iterator[dict[str, Any]]:
         for document in _documents(loader, order["path"], order["largest"]):
             remaining -= len(document.page_content)
             if remaining < 0:
-                raise FormatError(f"its text has more than {order['most']:,} characters, out of proportion to its size")
+                raise FormatError(
+                    f"its text has more than {order['most']:,} characters, out of proportion to its size: split it"
+                )
             page = document.metadata.get("page")  # from 0
             for piece in _pieces(document.page_content):
                 yield {"text": piece, "page": None if page is None else int(page) + 1}
         yield {"end": None}
     except MemoryError:
-        yield {"wrong": f"to read it takes more than {memory:,} bytes of memory"}
+        yield {"wrong": f"to read it takes more than {memory:,} bytes of memory: split it"}
     except FormatError as error:
         yield {"wrong": str(error)}
     except ImportError:

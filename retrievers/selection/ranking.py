@@ -37,7 +37,7 @@ from callsheet.retrievers.selection.scoring import Rows, Scores
 from callsheet.retrievers.selection.select_settings import PublishedSearch, SelectSettings, Unit, spans_of, units_of
 
 BEHIND = np.float32(0.1)
-"""Score that a copy loses against its original: with the default temperature, its odds fall to a twelfth."""
+"""How far the score of a copy is lowered below its original; at the default temperature, its odds fall to a twelfth."""
 
 
 def _strongest(
@@ -55,7 +55,7 @@ def _strongest(
 
 
 def _node_scores(matches: Sequence[tuple[Scores, Matches]], weight: float) -> list[Scores]:
-    """Returns the score of every node for each unit, by meaning and, with this weight, by words."""
+    """Returns the scores of all nodes for each unit: the cosines, and with this ``weight``, the match of words."""
     scored: list[Scores] = []
     for cosines, words in matches:
         scored.append(scoring.node_scores(cosines, words.scores, coverage=words.coverage, weight=weight))
@@ -63,12 +63,12 @@ def _node_scores(matches: Sequence[tuple[Scores, Matches]], weight: float) -> li
 
 
 def _number_of_own(units: Sequence[Unit]) -> int:
-    """Returns how many units are parts of the query itself; they come before those that it implies."""
+    """Returns the number of units that are parts of the query itself; units that it only implies come after them."""
     return sum(unit.kind != "implied" for unit in units)
 
 
 def _parts(general: Scores, weight: float) -> dict[int, float]:
-    """Returns the weight of each general tool, by its row."""
+    """Returns the weighted probability of each general tool (see ``CapabilityIndex.general``), by the tool's row."""
     return {row: weight * float(general[row]) for row in np.flatnonzero(general).tolist()}
 
 
@@ -200,7 +200,7 @@ class Ranker:
         settings: SelectSettings,
         named: Collection[int],
     ) -> tuple[dict[int, float], dict[int, int], Collection[int]]:
-        """Returns the expected use of the tools, what each comes from, and the tools that come first."""
+        """Returns the expected use by tool, the candidate that contributes most to it, and the tools to rank first."""
         shares = self._shares(by_tool, general, settings)
         tools = [row for row in named if self._owners[row] >= 0 and not self._is_agent[row]]
         if tools:
@@ -219,7 +219,7 @@ class Ranker:
     def _searched(
         self, query: str, units: tuple[Unit, ...], search: PublishedSearch, settings: SelectSettings
     ) -> Ranked:
-        """Returns the ranking by a search of the literature: of the tools, and of the agents if they have their own."""
+        """Ranks the tools by a published search; also the agents, if the settings name a published ranking for them."""
         ((cosines, matched),) = self._matches(query, units)
         scores = np.zeros(len(self.nodes), np.float32)
         rows = self._tool_rows[~self._left_out(settings)[self._tool_rows]]
@@ -279,9 +279,9 @@ class Ranker:
         )
 
     def _matches(self, query: str, units: Sequence[Unit]) -> list[tuple[Scores, Matches]]:
-        """Returns the cosines and the match by words of each unit.
+        """Returns for each unit the cosines and the word matches of all nodes.
 
-        Those of implied steps, which come last, are cached.
+        Implied units come last; their results are cached.
         """
         meanings = self._vectors.scores(query, spans_of(units))
         own = [(cosines, self._lexical.scores(unit.text)) for unit, cosines in zip(units, meanings, strict=False)]
@@ -296,7 +296,7 @@ class Ranker:
         return [scoring.agent_scores(s[:nodes], self._owners[:nodes], self._is_agent[:nodes]) for s in scored]
 
     def _by_tool(self, scored: Sequence[Scores], by_agent: Sequence[Scores], context: float) -> list[Scores]:
-        """Returns the scores of the tools with their agents' shares."""
+        """Returns the scores of the tools, each with ``context`` times the score of its agent added."""
         rows = self._tool_rows
         owners = self._owners[self._tool_rows]
         sums = (scores[rows] + context * agents[owners] for scores, agents in zip(scored, by_agent, strict=True))
@@ -305,7 +305,7 @@ class Ranker:
     def _skills(
         self, scored: list[Scores], settings: SelectSettings, named: Collection[int]
     ) -> tuple[tuple[int, float], ...]:
-        """Returns the skills that fit, also against the tools of agents that are left out."""
+        """Returns the skills that fit, compared with all tools, including those of agents that are left out."""
         if not len(self._skill_rows) or not settings.skills:
             return ()
         tools = self._by_tool(scored, self._by_agent(scored), settings.context)
@@ -315,7 +315,7 @@ class Ranker:
     def _general(
         self, query: str, units: Sequence[Unit], best: float, whole: Scores, settings: SelectSettings
     ) -> tuple[float, Scores]:
-        """Returns the weight of general tools, and the share of each node in it, ``(n,)``."""
+        """Returns the weight of all general tools together, and the share of each node in it, as ``(n,)``."""
         weight = scoring.general_weight(best, even=settings.general) if settings.general and self._capabilities else 0.0
         if self._capabilities is None or weight < scoring.LEAST_WEIGHT or not len(self._tool_rows):
             return 0.0, np.zeros(len(self.nodes), np.float32)
@@ -328,9 +328,9 @@ class Ranker:
         outcomes: Mapping[str, Outcomes],
         settings: SelectSettings,
     ) -> list[Scores]:
-        """Returns the scores plus the evidence of capabilities, with those of tools that failed before reduced.
+        """Adds the evidence of capabilities to the scores, and reduces the scores of tools whose calls have failed.
 
-        Without either, this is the same list. The verdict does not use them.
+        Returns the same list if there are neither capabilities nor outcomes. The verdict uses the original scores.
         """
         if demand is not None:
             weight = np.float32(settings.capability_weight)
@@ -349,7 +349,7 @@ class Ranker:
     def _shares(
         self, by_tool: Sequence[Scores], general: Scores, settings: SelectSettings
     ) -> list[tuple[Rows, Scores]]:
-        """Returns the rows of the candidates of each unit with their shares, and then those of the general tools."""
+        """Returns the rows and shares of each unit's candidates, and at the end those of the general tools."""
         shares = []
         for scores in by_tool:
             rows, parts = scoring.share(scores, temperature=settings.temperature, most=settings.candidates)
@@ -366,7 +366,10 @@ class Ranker:
         *,
         inferred: bool,
     ) -> tuple[dict[int, float], dict[int, int]]:
-        """Returns the expected use of the tools, with or without inferred dependencies, and what each comes from."""
+        """Returns the expected use by tool, and the candidate that contributes most to it.
+
+        ``inferred`` is whether inferred dependencies count.
+        """
         candidates = {row for rows, _ in shares for row in rows.tolist()}
         closures = {
             row: {self.row[reached.tool]: weight for reached, weight in self.needs(row, settings, inferred=inferred)}
@@ -410,9 +413,9 @@ class Ranker:
     def _with_copies_behind(
         self, query: str, scored: list[Scores], left_out: NDArray[np.bool_], outcomes: Mapping[str, Outcomes]
     ) -> list[Scores]:
-        """Returns the scores with -1 for what is left out, and those of copies behind their originals.
+        """Sets the scores of nodes that are left out to -1, and lowers the scores of copies below their originals.
 
-        A copy does not stand behind an original that is left out or fails, nor if the query names its agent.
+        A copy keeps its score if its original is left out or fails often, or if the query names the copy's agent.
         """
         serves = ~left_out
         failing = [tool for tool, counts in outcomes.items() if counts.failed > counts.done + 2]
@@ -429,9 +432,10 @@ class Ranker:
         return changed
 
     def _agents_called(self, query: str) -> set[str]:
-        """Returns the agents that a query names, by their own id or that of a tool.
+        """Returns the agents that a query names by the agent's id or by the id of one of its tools.
 
-        All words of an id name an agent too, unless it imitates: an attacker would choose common words.
+        A query with all words of an agent's id names the agent too. This does not hold for agents that imitate others,
+        because an attacker would choose common words.
         """
         words = {word.casefold() for word in IDENTIFIER.findall(query)}
         asked = frozenset(tokens(query))
@@ -448,7 +452,7 @@ class Ranker:
     def _as_published(
         self, ranking: AgentRanking, scores: Scores, settings: SelectSettings
     ) -> tuple[tuple[tuple[int, float], ...], dict[str, tuple[RankContribution, ...]]]:
-        """Returns the agents by a ranking of the literature, with their scores, and the terms of these by agent."""
+        """Returns the agents and scores of a published ranking, and for each agent the terms of its score."""
         by_node = {}
         for row in np.argsort(-scores, kind="stable").tolist():
             node = self.nodes[row]
@@ -460,9 +464,9 @@ class Ranker:
         return tuple((self.row[hit.id], hit.score) for hit in hits), {hit.id: hit.contributions for hit in hits}
 
     def _named_in(self, query: str, scores: Scores, left_out: NDArray[np.bool_]) -> list[int]:
-        """Returns rows of the agents, tools and skills that the query names exactly.
+        """Returns the rows of the agents, tools and skills that the query names exactly.
 
-        Of several with one name, the best.
+        If several nodes of one kind have the name, it returns the one with the best score.
         """
         best: set[int] = set()
         for word in {word.casefold() for word in IDENTIFIER.findall(query)}:

@@ -26,7 +26,7 @@ from callsheet.agents.servers.in_process import InProcess, in_thread
 from callsheet.agents.servers.session_pool import SessionPool
 from callsheet.graphs.catalog.formats.manifests import Problem
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
-from callsheet.graphs.errors import CallsheetError, CatalogError, near_names
+from callsheet.graphs.errors import CallsheetError, CatalogError, SettingsError, near_names
 from callsheet.graphs.sources.loaded import SourceCatalog, join_parts
 from callsheet.graphs.text.messages import error_lines
 from callsheet.graphs.text.regex import linear
@@ -66,12 +66,12 @@ def load_servers(
 
     Raises:
         TrustError: The pins are not reliable.
-        SettingsError: A limit of a server is invalid.
     """
+    usable, problems = _with_valid_limits(config, limits)
     apis: dict[str, ServerConfig] = {}
     toolkits: dict[str, ServerConfig] = {}
     servers: dict[str, ServerConfig] = {}
-    for name, server in config.items():
+    for name, server in usable.items():
         kind = {"openapi": apis, "toolkit": toolkits}.get(server.transport, servers)
         kind[name] = server
     how: Any = {
@@ -89,12 +89,29 @@ def load_servers(
 
         # Beside the servers: a specification may take its time too.
         specified.append(in_thread(lambda: load_apis(apis, **how)))
-    parts: list[SourceCatalog] = []
+    parts = [SourceCatalog(problems=tuple(problems))]
     if servers:
         parts.append(_list_servers(servers, **how))
     if toolkits:
         parts.append(_load_toolkits(toolkits, pins, agreed))
     return join_parts([*(future.result() for future in specified), *parts])
+
+
+def _with_valid_limits(
+    config: Mapping[str, ServerConfig], limits: Limits | None
+) -> tuple[dict[str, ServerConfig], list[Problem]]:
+    """Returns the servers whose own limits are valid, and a problem for each other one, which is left out."""
+    usable: dict[str, ServerConfig] = {}
+    problems: list[Problem] = []
+    common = limits or Limits()
+    for name, server in config.items():
+        try:
+            own_limits(server, common)
+        except SettingsError as error:
+            problems.append(Problem(name, "malformed", str(error)))
+        else:
+            usable[name] = server
+    return usable, problems
 
 
 def _list_servers(

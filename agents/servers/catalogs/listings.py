@@ -64,8 +64,8 @@ class Listing:
         error: The reason why the server could not be listed, with the last lines of its standard error; else empty.
         when: Time of a stored answer or failure in UTC, ISO 8601 to the second; empty for a new one.
         seconds: How long it took.
-        later: Whether the session had listed its tools before, because a later listing may depend on what was called.
-        fresh: Seconds for which the server says that its lists hold (``ttlMs``); None if it says nothing.
+        later: Whether the session had listed its tools before; calls may have changed what a later listing has.
+        fresh: Seconds for which the server says that its lists are valid (``ttlMs``); None if it does not say.
         public: Whether the server says that its lists are the same for everybody (``cacheScope``).
     """
 
@@ -112,7 +112,7 @@ def clean_entries(entries: Sequence[object]) -> list[Any]:
 
 
 class CacheHints:
-    """What a server says of how long its lists hold, and for whom: the least of all pages that it has sent."""
+    """How long, and for whom, a server says that its lists are valid; the strictest of its pages decides."""
 
     def __init__(self) -> None:
         self.seconds: float | None = None
@@ -120,11 +120,11 @@ class CacheHints:
 
     @property
     def public(self) -> bool:
-        """Returns whether every page may be used for everybody; a page that says nothing may not."""
+        """Returns whether every page is valid for all users; a page that does not say so is valid for one user only."""
         return self._scopes == {"public"}
 
     def heard_by(self, ask: Ask) -> Ask:
-        """Returns a function that sends requests as ``ask`` does, and takes the hints of their answers."""
+        """Returns a function that sends requests as ``ask`` does, and records the cache hints of the answers."""
 
         async def heard(method: str, params: Mapping[str, object], seconds: float) -> JsonObject:
             page = await ask(method, params, seconds)
@@ -211,7 +211,10 @@ async def listed_resources(ask: Ask, capabilities: object, limits: Limits) -> tu
 async def _pages(
     ask: Ask, method: str, field: str, limits: Limits, *, most: int, seconds: float
 ) -> tuple[list[Any], str, str]:
-    """Requests pages up to the first that is too much or repeats; returns entries, what is too much, what is odd."""
+    """Requests pages until the last one, or until one exceeds a limit or repeats an earlier one.
+
+    Returns the entries, the limit that was exceeded, and any other fault of the list; both texts may be empty.
+    """
     listed: list[Any] = []
     size = 0
     params: dict[str, str] = {}
@@ -279,7 +282,7 @@ def _entry(kind: str, name: Any, item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _template_arguments(template: str) -> list[dict[str, Any]] | None:
-    """Returns the variables of a URI template as arguments of a prompt are listed; None if it is malformed."""
+    """Returns the variables of a URI template in the form of a prompt's arguments; None if it is malformed."""
     from mcp.shared.uri_template import InvalidUriTemplate, UriTemplate
 
     try:
@@ -314,7 +317,7 @@ def _text(item: Mapping[str, object], field: str) -> str:
 def resources_of(agent_id: str, entries: Sequence[Any]) -> tuple[Agent, tuple[Problem, ...]]:
     """Makes an agent whose tools are the resources, templates and prompts of a server.
 
-    An entry whose name or texts hide characters is left out.
+    An entry with hidden characters in its name or texts is left out.
     """
     bad = {name for name, entry in Entries.of(entries).tools.items() if escaped_line(name) != name or hides_text(entry)}
     agent, malformed = agent_from_listing(agent_id, [e for e in entries if not (e and e.get("name") in bad)])
@@ -323,7 +326,7 @@ def resources_of(agent_id: str, entries: Sequence[Any]) -> tuple[Agent, tuple[Pr
         named = ", ".join(escaped_line(name) for name in sorted(bad)[:_MOST_NAMED])
         if len(bad) > _MOST_NAMED:
             named += "..."
-        problems.append(Problem(agent_id, "suspect", f"names or texts that hide characters: {named}"))
+        problems.append(Problem(agent_id, "suspect", f"hidden characters in the names or texts of: {named}"))
     return agent, tuple(problems)
 
 
@@ -341,7 +344,7 @@ def read_request(name: str, arguments: Mapping[str, Any]) -> tuple[str, dict[str
 def read_outcome(
     agent_id: str, name: str, result: Mapping[str, object], limits: Limits, keep: Keep | None = None
 ) -> Outcome:
-    """Makes an outcome from the answer to ``resources/read`` or ``prompts/get``; ``structured`` is the part to show."""
+    """Makes an outcome from the answer to ``resources/read`` or ``prompts/get``."""
     field = "messages" if name.startswith(PROMPT) else "contents"
     answer = result.get(field)
     if not isinstance(answer, list):
@@ -364,7 +367,7 @@ def read_outcome(
 
 
 def _contents(messages: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Returns the contents of messages; the role is named where there is more than one message."""
+    """Returns the contents of messages; if there are several, the role stands before each content."""
     if len(messages) == 1:
         return [messages[0].get("content")]
     contents: list[Any] = []

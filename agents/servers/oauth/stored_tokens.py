@@ -31,7 +31,7 @@ _EARLY = 30.0
 _TIMEOUT = 20.0
 _LARGEST = 100_000
 _SCOPES = re.compile(r"(?=.{1,1000}\Z)[!#-\[\]-~]+( [!#-\[\]-~]+)*")
-"""Scopes as in RFC 6749, 3.3, and not more than a page can show."""
+"""Scopes as in RFC 6749, 3.3; limited in length, because the sign-in page shows them."""
 VARIABLE = "CALLSHEET_KEY"
 _SHORTEST = 32
 _NO_KEY = (
@@ -41,7 +41,7 @@ _NO_KEY = (
 
 
 class SignInError(CallsheetError, RuntimeError):
-    """Raised if signing in, or refreshing a sign-in, fails."""
+    """Raised if a sign-in, or the refresh of its tokens, fails."""
 
 
 def encrypted(content: bytes) -> bytes:
@@ -58,7 +58,8 @@ def decrypted(content: bytes) -> bytes:
         return fernet.decrypt(content)
     except InvalidToken as error:
         raise SettingsError(
-            f"stored tokens were encrypted with another key than {VARIABLE} or the keyring's"
+            f"the stored sign-ins were encrypted with another key than {VARIABLE} or the keyring's: "
+            "set that key again, or sign in again"
         ) from error
 
 
@@ -71,7 +72,9 @@ def _fernet(*, create: bool) -> Fernet:
         raise SettingsError(f"a sign-in {needs_extra('sign-in')}") from error
     secret = os.environ.get(VARIABLE) or _of_keyring(create=create)
     if len(secret) < _SHORTEST:
-        raise SettingsError(f"{VARIABLE} has {len(secret)} characters, and needs at least {_SHORTEST}")
+        raise SettingsError(
+            f"{VARIABLE} has {len(secret)} characters and needs at least {_SHORTEST}: `openssl rand -hex 32` makes one"
+        )
     key = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"callsheet/sign-in/v1").derive(secret.encode())
     return Fernet(base64.urlsafe_b64encode(key))
 
@@ -119,12 +122,12 @@ class Tokens(BaseModel):
 
     @property
     def fresh(self) -> bool:
-        """Returns whether the access token is valid for a while."""
+        """Returns whether the access token is valid for at least another 30 seconds."""
         return self.expires is None or time.time() < self.expires - _EARLY
 
 
 class StoredTokens:
-    """The stored tokens of a user for a server address; an empty user is whoever runs the program."""
+    """The stored tokens of a user for a server address; an empty user means the person who runs the program."""
 
     def __init__(self, server: str, user: str = "") -> None:
         self.server = server
@@ -151,7 +154,7 @@ class StoredTokens:
         self._file.remove()
 
     def miss(self, old: Tokens, scope: str) -> None:
-        """Stores which further scopes the server asks for."""
+        """Stores the further scopes that the server asks for, unless the tokens have changed since ``old``."""
         check_scope(scope)
         with self._file.locked():
             now = self.read()
@@ -163,8 +166,8 @@ class StoredTokens:
     def refreshed(self, old: Tokens) -> Tokens | None:
         """Refreshes the tokens; returns None if that is impossible, so that the user must sign in again.
 
-        One process at a time refreshes them, because an authorization server that sees a refresh token twice may revoke
-        all. Raises a ``SignInError`` if the server does not answer; the tokens may still be valid.
+        Only one process at a time refreshes, because an authorization server that sees a refresh token twice may revoke
+        all tokens. Raises a ``SignInError`` if the server does not answer; the tokens may still be valid.
         """
         with self._file.locked():
             now = self.read()
@@ -185,8 +188,8 @@ class StoredTokens:
 class TokenAuth(httpx2.Auth):
     """Sends the stored access token to its server, refreshes it, and reports when the user must sign in.
 
-    ``fail`` ends the session, because the client library does not report errors of an authentication. ``hide`` removes
-    a secret from all that the session returns.
+    ``fail`` ends the session, because the client library does not report errors of an authentication. ``hide`` makes
+    the session remove a token from everything that it returns.
     """
 
     def __init__(self, stored: StoredTokens, fail: Callable[[Fault], None], hide: Callable[[str], None]) -> None:
@@ -196,7 +199,7 @@ class TokenAuth(httpx2.Auth):
         self._home = origin(stored.server)
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """Sends a request, and a second time after the token was refreshed."""
+        """Sends a request with the token; refreshes a refused token and sends the request once more."""
         if origin(str(request.url)) != self._home:
             yield request
             return
@@ -217,7 +220,7 @@ class TokenAuth(httpx2.Auth):
         raise self._failed(f"it asks for {lacks}: run `callsheet sign-in {self._stored.server}{whose}`")
 
     async def _missing(self, tokens: Tokens | None, response: httpx2.Response) -> str:
-        """Returns what the server requires; stores missing scopes for the next sign-in."""
+        """Returns what the server requires, as part of an error; stores missing scopes for the next sign-in."""
         if response.status_code != 403:
             return "sign-in"
         scope = extract_scope_from_www_auth(response)
@@ -252,7 +255,7 @@ def check_scope(scope: str) -> None:
 
 
 def _refresh(tokens: Tokens) -> OAuthToken | None:
-    """Requests new tokens by the refresh token; returns None if that is refused. Follows no redirect."""
+    """Requests new tokens with the refresh token, without following redirects; returns None if it is refused."""
     client = tokens.client
     server = f"the authorization server {tokens.issuer}"
     form = {"grant_type": "refresh_token", "refresh_token": tokens.tokens.refresh_token, "client_id": client.client_id}
@@ -283,7 +286,7 @@ def _refresh(tokens: Tokens) -> OAuthToken | None:
 
 
 def _asks(response: httpx2.Response) -> bool:
-    """Returns whether a response asks for another token: for any, or for one with more scopes."""
+    """Returns whether a response asks for a token: for a valid one, or for one with more scopes."""
     asked = response.headers.get("www-authenticate", "Bearer").lower()
     if response.status_code == 403:
         return "insufficient_scope" in asked and "www-authenticate" in response.headers

@@ -1,7 +1,7 @@
 """Makes entries of an ``mcp.json`` from Server Cards and from ``server.json`` of the MCP Registry.
 
-Whatever a publisher has written and becomes part of an entry is checked: no text of it hides characters, or refers to
-the environment of its reader.
+A publisher's texts that become part of an entry are checked: none has hidden characters, or refers to a variable of the
+reader's environment.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
+from urllib.parse import unquote
 
 from pydantic import ConfigDict, Field
 
@@ -18,15 +19,15 @@ from callsheet.graphs.text.messages import counted
 from callsheet.graphs.text.unicode import encodable, storable
 
 META = "callsheet/http"
-"""Key in ``_meta`` of a tool's definition under which its request is."""
+"""Key in ``_meta`` of a tool's definition; its value describes the HTTP request."""
 Where = Literal["path", "query", "header", "cookie", "body"]
 
 
 class Place(Record):
-    """Where an argument goes in a request: the part of the request, and the name in it.
+    """The place of an argument in a request: the part of the request, and the name in it.
 
-    ``style`` is how lists and objects are written, by OpenAPI's names, or a media type; if empty, objects are written
-    as JSON. ``explode`` is whether each item is written separately.
+    ``style`` determines how lists and objects are written: a style of OpenAPI or a media type; if it is empty, objects
+    are written as JSON. With ``explode``, each item is written separately.
     """
 
     argument: str
@@ -42,7 +43,7 @@ class HttpCall(Record):
     Attributes:
         path: Path after the server's address, with ``{name}`` for each path parameter.
         places: The places of the arguments, and of the fields of a form that the specification describes.
-        media: Media type of the body; empty without one.
+        media: Media type of the body; empty if there is no body.
         body: The argument that is the whole body; empty if all arguments without a place are fields of the body.
         required: Whether a body is sent even if it has no fields.
     """
@@ -56,6 +57,8 @@ class HttpCall(Record):
 
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
+_NOT_SENT = ("trace", "query")
+"""Other methods of OpenAPI, whose operations are left out and reported."""
 _INPUTS = 150
 _OUTPUTS = 50
 """Subschemas of the schema of the arguments, and of that of a result."""
@@ -79,7 +82,7 @@ _HINTS: Mapping[str, Mapping[str, bool]] = {
 
 
 class _Read(Record):
-    """What is read of an object of the specification."""
+    """The base of records that hold the fields that are read from an object of the specification."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -107,7 +110,7 @@ class _Operation(_Read):
 
 
 class _Operations:
-    """Makes the entries of a specification; arguments as ``api_of``."""
+    """Makes entries of ``tools/list`` from a specification; takes the same arguments as ``api_of``."""
 
     def __init__(self, document: Mapping[str, Any], given: Collection[str]) -> None:
         self._document = document
@@ -116,7 +119,7 @@ class _Operations:
         self._names: set[str] = set()
 
     def operations(self) -> Iterator[tuple[str, str, Any, Any]]:
-        """Yields path, method, operation and path item of each operation."""
+        """Yields the path, the method, the operation object and the path item object of each operation."""
         for path, item in self._document.get("paths", {}).items():
             try:
                 target = self._read.followed(item)
@@ -124,17 +127,21 @@ class _Operations:
                 target = item  # beside a reference to nothing, it may still have operations
             if not isinstance(target, dict):
                 continue
-            for method in METHODS:
+            for method in (*METHODS, *_NOT_SENT):
                 if method in target:
                     yield path, method, target[method], target
 
     def entry(self, path: str, method: str, operation: Any, item: Mapping[str, Any]) -> tuple[str, JsonObject]:
-        """Returns the tag of an operation, empty without one, and its entry.
+        """Returns the tag of an operation, empty if it has no tag, and its entry of ``tools/list``.
 
         Raises:
             CatalogError: The operation cannot be called as it is specified.
         """
-        if not path.startswith("/") or any(part in (".", "..") for part in re.split(r"[/\\]", path)):
+        if method not in METHODS:
+            raise CatalogError("calls by this method are not supported")
+        # Programs decode the path of a request before they resolve "..".
+        parts = re.split(r"[/\\]", unquote(unquote(path)))
+        if not path.startswith("/") or any(part in (".", "..") for part in parts):
             raise CatalogError("the path must start with '/' and have no '..': correct it")
         if "?" in path:
             problem = "the path has a query, which would add hidden arguments to a call"
@@ -157,7 +164,7 @@ class _Operations:
         return tag, entry
 
     def _name(self, path: str, method: str, operation_id: str) -> str:
-        """Returns a name that no other operation has; without the path and method that FastAPI appends to its ids."""
+        """Returns a unique name for an operation, without the path and method that FastAPI appends to the id."""
         whole = operation_id or f"{method}{path}"
         short = whole.removesuffix(f"{_NO_WORD.sub('_', path)}_{method}")
         plain = [_NO_NAME.sub("_", text).strip("_")[:_LONGEST_NAME] for text in (short, whole)]
@@ -197,7 +204,7 @@ class _Operations:
         return HttpCall(method=method.upper(), path=path, places=tuple(places), **body), schema
 
     def _parameters(self, path: str, listed: Sequence[Any]) -> list[_Parameter]:
-        """Returns the parameters that a call gives; one of the operation overrides that of its path."""
+        """Returns the parameters that are arguments of a call; those of the operation override those of its path."""
         parameters: dict[tuple[str, str], _Parameter] = {}
         for entry in listed:
             parameter = _read(_Parameter, self._read.followed(entry))
@@ -218,13 +225,13 @@ class _Operations:
         return result
 
     def _of_parameter(self, parameter: _Parameter) -> JsonObject:
-        """Returns the schema of a parameter, which is beside it or in its ``content``."""
+        """Returns the schema of a parameter: its ``schema``, or the one in its ``content``."""
         form = object_of(next(iter(parameter.content.values()), {"schema": parameter.form})).get("schema")
         schema = self._read.resolved(form, without="readOnly", most=_INPUTS)
         return {**schema, "description": parameter.description} if parameter.description else schema
 
     def _body(self, declared: Any, taken: Collection[str]) -> tuple[JsonObject, Mapping[str, Any]]:
-        """Returns what a call says of its body, and the schema of the arguments that the body adds."""
+        """Returns the fields of ``HttpCall`` that describe the body, and the schema of the arguments in the body."""
         body = object_of(self._read.followed(declared))
         content = object_of(body.get("content"))
         if not content:
@@ -253,7 +260,7 @@ class _Operations:
         return {**call, "body": argument}, more
 
     def _output(self, responses: Mapping[str, Any]) -> JsonObject:
-        """Returns the schema of the structured result of a success; empty if there is none."""
+        """Returns the schema of a successful call's structured result; empty if the specification has none."""
         status = min((status for status in responses if status.startswith("2")), default="default")
         response = object_of(self._read.followed(responses.get(status)))
         content = object_of(response.get("content"))
@@ -286,9 +293,9 @@ def is_form(media: str) -> bool:
 
 
 def _form_field(name: str, encoding: Mapping[str, Any]) -> Place:
-    """Returns where a field of a form goes.
+    """Returns the place of a form's field in a request.
 
-    Source: OpenAPI 3.1.2, section 4.8.15.1.2: a style comes before a media type.
+    Source: OpenAPI 3.1.2, section 4.8.15.1.2: if a style is given, the media type is ignored.
     """
     style = encoding.get("style")
     explode = encoding.get("explode")
@@ -303,7 +310,7 @@ def _form_field(name: str, encoding: Mapping[str, Any]) -> Place:
 
 
 def _free(taken: Collection[str], *names: str) -> str:
-    """Returns the first of some names that is not taken, otherwise the last one with a number."""
+    """Returns the first of these names that is not taken; if all are, the last one with a number appended."""
     for name in names:
         if name not in taken:
             return name
@@ -326,14 +333,14 @@ def _read(form: type[_Form], value: Any) -> _Form:
 _NO_ID = re.compile(r"[^\w.-]+")
 _LONGEST_ID = 64
 _LONGEST_ABOUT = 2_000
-"""Characters of the description of an agent."""
+"""Maximum characters of the description of an agent."""
 _MOST_NAMED = 3
-"""Operations that a problem names."""
+"""Maximum number of operations that a problem names."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiAgent:
-    """The operations of one tag, or of none, as entries of ``tools/list``."""
+    """The operations of one tag, or all operations without a tag, as entries of ``tools/list``."""
 
     name: str
     description: str
@@ -365,7 +372,7 @@ class Api:
 def api_of(document: Mapping[str, Any], *, given: Collection[str] = ()) -> Api:
     """Returns the agents of a parsed specification.
 
-    Names of headers and query parameters that are ``given`` are set by the catalog, and are no arguments of a tool.
+    The catalog itself sets the headers and query parameters named in ``given``; tools have no arguments for them.
     """
     info = object_of(document.get("info"))
     title = _text(info.get("title")) or "API"
@@ -399,7 +406,7 @@ def id_part(text: str) -> str:
 
 
 def _problem(why: str, which: list[str]) -> str:
-    """Returns a line on the operations that are left out for one reason."""
+    """Returns a message about the operations that are left out for the reason ``why``."""
     names = ", ".join(which[:_MOST_NAMED])
     if len(which) > _MOST_NAMED:
         names += f" and {len(which) - _MOST_NAMED} more"
@@ -408,7 +415,7 @@ def _problem(why: str, which: list[str]) -> str:
 
 
 def _about(tag: str, text: str, title: str, info: Mapping[str, Any]) -> str:
-    """Returns the description of the agent of a tag, or of the operations without one."""
+    """Returns the description of the agent for a tag; for the empty tag, of the agent for operations without a tag."""
     if not tag:
         return (_text(info.get("summary")) or _text(info.get("description")))[:_LONGEST_ABOUT]
     return f"{text or tag}".rstrip(".")[:_LONGEST_ABOUT] + f". Part of {title}."

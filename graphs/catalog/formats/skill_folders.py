@@ -71,7 +71,7 @@ def read_skills(folder: Path) -> tuple[list[Skill], list[Problem]]:
 
 
 def _files(folder: Path, problems: list[Problem]) -> Iterator[Path]:
-    """Yields the ``SKILL.md`` of all skills; what is not searched becomes a problem."""
+    """Yields the ``SKILL.md`` of all skills; adds a problem for each folder that is not searched."""
 
     def unread(place: str | Path, why: str) -> None:
         problems.append(Problem(str(Path(place).relative_to(folder)), UNREAD, why))

@@ -361,8 +361,9 @@ def catalog_map(visible: VisibleCatalog) -> Json:
     """Returns the visible part of the catalog in a compact form of numbers and names.
 
     A tool is its name, the number of its agent, and 1 if it is a core tool. An edge is the numbers of both tools, and
-    its origin (0 declared or reviewed, 1 inferred, 2 observed). A skill is its id and the numbers of the tools that it
-    names. ``labels`` are for ids that are displayed in another form.
+    its origin (0 declared or reviewed, 1 inferred, 2 observed). A skill is its id, the numbers of the tools that it
+    names, and the number of the agent whose server serves it, or None. ``labels`` are for ids that are displayed in
+    another form.
     """
     catalog = visible.catalog
     select = visible.retriever.select
@@ -377,7 +378,10 @@ def catalog_map(visible: VisibleCatalog) -> Json:
             (tools[tool], tools[edge.tool], _ORIGIN.get(edge.provenance, 0))
             for tool, edge in dependency_edges(visible.knowledge.graph)
         ],
-        "skills": [(skill.id, [tools[tool] for tool in skill.tools if tool in tools]) for skill in catalog.skills],
+        "skills": [
+            (skill.id, [tools[tool] for tool in skill.tools if tool in tools], number_of.get(skill.agent))
+            for skill in catalog.skills
+        ],
         "labels": {node: label for node, label in labels.items() if node != label},
         "examples": [*map(shown_line, works), INTRODUCE][:3],
     }

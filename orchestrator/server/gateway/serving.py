@@ -270,7 +270,7 @@ class IssuedTokens:
 
 
 def user_of_token(token: AccessToken | None) -> User:
-    """Returns the user for the policy; anonymous without a token."""
+    """Returns the user of a token; the anonymous user if there is no token, or if it has expired."""
     if token is None or (token.expires_at is not None and token.expires_at <= time.time()):
         return User()
     return user_of({"identity": token.subject, "groups": (token.claims or {}).get("groups")}, token.scopes)

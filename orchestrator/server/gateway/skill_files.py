@@ -112,7 +112,7 @@ class SkillFiles:
 
         Raises:
             UnknownNameError: The caller sees no file at this address.
-            TrustError: Its server sends something else than what was accepted, or it hides characters.
+            TrustError: Its server sends something else than what was accepted, or there are hidden characters in it.
             CallsheetError: Its server does not send it.
         """
         for one in self._offered(caller):
@@ -187,7 +187,7 @@ def _contents(file: SkillFile, path: str, content: bytes) -> types.ReadResourceR
     else:
         if hides_text(text):
             # To pass it on without them would change its SHA-256.
-            raise CallsheetError(f"{file.uri} is not passed on, because its text hides characters")
+            raise CallsheetError(f"{file.uri} is not passed on, because there are hidden characters in its text")
         item = types.TextResourceContents(uri=file.uri, mime_type=_kind_of(path), text=text)
     contents: Sequence[types.TextResourceContents | types.BlobResourceContents] = [item]
     return types.ReadResourceResult(contents=list(contents))

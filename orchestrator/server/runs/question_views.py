@@ -10,6 +10,7 @@ from callsheet.agents.calls.plan import KIND
 from callsheet.agents.calls.review import each_call, flat
 from callsheet.orchestrator.server.visible_catalog import Json, VisibleCatalog, page_text, shown_line
 
+_TEXTS = ("why", "problem", "unchecked", "server")
 WITHHELD = "withheld: it is about tools that you may not see"
 
 
@@ -55,7 +56,7 @@ def _content(asked: Mapping[str, Any]) -> Json:
     if isinstance(args, Mapping) and _question(asked):
         choices = [str(one) for one in args.get("choices") or ()]
     return {
-        **{name: question_text.shown_text(str(asked.get(name) or "")) for name in ("why", "problem", "unchecked")},
+        **{name: question_text.shown_text(str(asked.get(name) or "")) for name in _TEXTS},
         "shown": str(asked.get("shown") or ""),
         # Complete: what is edited is sent back as text, because JavaScript rounds numbers.
         "args": None if args is None else question_text.whole_value(args),
@@ -63,7 +64,6 @@ def _content(asked: Mapping[str, Any]) -> Json:
         "choices": choices,
         "decisions": [str(one) for one in asked.get("decisions") or ()],
         "always": bool(asked.get("always")),
-        "server": shown_line(str(asked.get("server") or "")),
         **{name: str(asked.get(name) or "") for name in ("name", "hash")},
     }
 

@@ -44,6 +44,7 @@ def root(tmp_path: Path) -> Path:
         ({"x": "/etc/not-there-yet"}, True),
         ({"x": "/help"}, False),
         ({"x": "..."}, False),
+        ({"x": "%2e%2e"}, True),
         ({"x": "../secret.txt"}, True),
         ({"contents": {"/etc/passwd": "root"}}, True),
         ({"contents": {"{root}/sub": "x", "title": "/"}}, True),
@@ -92,6 +93,8 @@ READ_DIFFERENTLY = [
     "`../secret.txt`",
     "\u200b{secret}",
     "\u3000{secret}\ufeff",
+    "\u2028{secret}",
+    "\x85{secret}\u2009",
     # ``..`` behind a folder that does not exist, for a program that resolves it first.
     "nosuch/../../secret.txt",
     "/nosuch/../{secret}",
@@ -167,6 +170,11 @@ def test_harmless_texts_are_all_sent(root: Path) -> None:
     for name in ("text", "url", "query", "pattern"):
         refused = [text for text in texts if outside([str(root)], of(), {name: text}, folder=str(root))]
         assert refused == []
+
+
+@pytest.mark.parametrize("text", ["%20", "%2F", "%2e", "?"])
+def test_a_text_that_only_decodes_to_the_present_folder_is_no_path(root: Path, text: str) -> None:
+    assert outside([str(root)], of(), {"text": text}, folder=str(root.parent)) is None
 
 
 def test_many_texts_cost_little(root: Path) -> None:

@@ -131,6 +131,8 @@ def test_a_schema_with_secret_arguments_is_recognised() -> None:
 
 HIDDEN = [
     "hunter2\u200bsecret",
+    "hunter2\ufe0fsecret",
+    "h\ufe00unter2\ufe0f\u200csecret",
     "hunter2\x1b[31msecret",
     "\u202ehunter2secret",
     "hun\U000e0041ter2sec\u00adret",
@@ -148,6 +150,7 @@ def test_hidden_characters_hide_no_secret(said: str) -> None:
     in_json = json.loads(redaction.text(json.dumps({"key": said, "name": "Zoë"})))
     assert {name: visible(text) for name, text in in_json.items()} == {"key": "***", "name": "Zoë"}
     assert redaction.text("no\u200bthing \\u200b") == "no\u200bthing \\u200b"
+    assert redaction.text("2\ufe0f\u20e3 of them") == "2\ufe0f\u20e3 of them"
     run = RunSecrets()
     run.masked(SCHEMA, {"api_key": "hunter2secret"})
     outcome = run.outcome(Outcome(text=said, structured={"x": said}, error=said))

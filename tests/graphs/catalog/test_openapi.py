@@ -386,7 +386,16 @@ def test_problems_of_one_kind_are_reported_once() -> None:
 
 
 def test_a_path_that_leaves_the_address_of_the_server_is_left_out() -> None:
-    cases = ["x", "/../admin", "/a/../../b", "/a\\..\\b", "@evil.example/x", "https://evil.example/"]
+    cases = [
+        "x",
+        "/../admin",
+        "/a/../../b",
+        "/a\\..\\b",
+        "/a/%2e%2E/b",
+        "/a%2f.%252e/b",
+        "@evil.example/x",
+        "https://evil.example/",
+    ]
     for path in cases:
         found = read_api({path: {"get": {"operationId": "x"}}})
         assert entries(found) == {}

@@ -113,7 +113,7 @@ def test_a_tool_or_description_that_hides_characters_is_not_accepted_at_first_us
     assert admitted.about["instructions"] == ""
     changes = [(change.kind, change.tool) for change in admitted.changes]
     assert changes == [("about", ""), ("suspect", "b"), ("suspect", "c")]
-    assert describe_change(admitted.changes[1]) == "a/b is new, and its name or a text of it hides characters"
+    assert describe_change(admitted.changes[1]) == "a/b is new, and its name or a text of it has hidden characters"
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,15 @@ def test_base64_that_a_tool_gives_as_text_is_a_note_for_the_model_and_whole_for_
     assert encoded(PNG)[:40] not in painted(model).text
     assert "[image/png, 208 bytes as base64" in painted(model).text
     assert [code.rpartition(",")[2] for code in sent] == [encoded(PNG)]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\\n", "\\r\\n"])
+def test_base64_in_lines_or_in_the_alphabet_of_addresses_is_one_note(line_end: str) -> None:
+    lines = line_end.join(re.findall(".{1,76}", encoded(PNG)))
+    told = readable(f'{{"png": "{lines}", "next": "page 2"}}')
+    assert told == '{"png": "[image/png, 208 bytes as base64, which a reference passes on]", "next": "page 2"}'
+    safe = base64.urlsafe_b64encode(b"\xff\xd8\xff\xe0" + b"\xfb\xef\xff" * 100).decode()
+    assert readable(f"see {safe} there").startswith("see [image/jpeg, 304 bytes as base64")
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,11 @@ def test_the_map_has_all_agents_tools_skills_and_dependencies(asked: Asked) -> N
         ("travel/plan_trip", "weather/forecast", 0),
         ("travel/plan_trip", "units/convert_length", 0),
     }
-    ((name, (tool,)),) = found["skills"]
-    assert (name, names[tool]) == ("skills/trip", "travel/plan_trip")
+    ((name, (tool,), owner),) = found["skills"]
+    assert (name, names[tool], owner) == ("skills/trip", "travel/plan_trip", None)
+    served_skill = Catalog(agents=catalog.agents, skills=(Skill(name="pack", description="Packs.", agent="travel"),))
+    found = asked(explorer(served_skill), "map")
+    assert found["skills"] == [["travel/skill:pack", [], found["agents"].index("travel")]]
     inferred = asked(explorer(contacts()), "map")
     assert inferred["edges"] == [[1, 0, 1]]
     (part,) = asked(explorer(catalog, Policy(default="deny", allow=("units",))), "map")["agents"]

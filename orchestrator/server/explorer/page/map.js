@@ -6,7 +6,7 @@ import { ask } from "./server.js";
 
 const ORIGINS = [["declared", "tool", 1.3, []], ["inferred", "faint", 1, [5, 4]], ["observed", "tool", 1.3, [1.5, 3.5]], ["named by a skill", "skill", 1.3, [7, 2]]];
 const NAMED = 3, STEP = 9, TURN = Math.PI * (3 - Math.sqrt(5)), FULL = Math.PI * 2, SETTLED = 200;
-const FONT = '11px "DejaVu Sans Mono", Menlo, Consolas, "Liberation Mono", monospace', BOLD = '600 13px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
+const FONT = '11px "DejaVu Sans Mono", Menlo, Consolas, "Liberation Mono", monospace', BOLD = 'px system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 let stored = null;
 
 /** What the server told of the catalog, with where everything stands; asked once. */
@@ -25,10 +25,11 @@ export const forgetMap = () => { stored = null; };
 /** Discs and points for what the server sent, side by side or for a `tall` window; the same for the same catalog. */
 export function laidOut({ agents, tools, edges, skills, labels }, tall = false) {
   const label = (id) => (Object.hasOwn(labels, id) ? labels[id] : id), short = (text, agent) => (text.startsWith(`${agent}/`) ? text.slice(agent.length + 1) : text);
-  const discs = [...agents, ...skills.map(([id]) => id)].map((id, number) => ({ id, label: label(id), number, skill: number >= agents.length, tools: [] }));
-  // A skill stands in a small disc of its own, tied to the tools that it names.
+  // A skill stands with the tools of the server that serves it, otherwise in a small disc of its own.
+  const alone = skills.filter(([, , owner]) => owner === null);
+  const discs = [...agents, ...alone.map(([id]) => id)].map((id, number) => ({ id, label: label(id), number, skill: number >= agents.length, tools: [] }));
   const points = [...tools.map(([name, agent, core]) => ({ id: `${agents[agent]}/${name}`, name: short(label(`${agents[agent]}/${name}`), label(agents[agent])), agent, core: Boolean(core) })),
-    ...skills.map(([id], i) => ({ id, name: label(id), agent: agents.length + i, skill: true }))].map((point, number) => ({ ...point, number, needs: 0 }));
+    ...skills.map((one) => ({ id: one[0], name: one[2] === null ? label(one[0]) : short(label(one[0]), label(agents[one[2]])), agent: one[2] ?? agents.length + alone.indexOf(one), skill: true }))].map((point, number) => ({ ...point, number, needs: 0 }));
   const ties = [...edges, ...skills.flatMap(([, named], i) => named.map((tool) => [tools.length + i, tool, NAMED]))], links = new Map();
   for (const point of points) discs[point.agent].tools.push(point);
   for (const [from, to, origin] of ties) {
@@ -46,7 +47,8 @@ export function laidOut({ agents, tools, edges, skills, labels }, tall = false) 
     const far = 9 * Math.sqrt(i + 0.5) * Math.sqrt(points.length / Math.max(1, discs.length) + 4);
     Object.assign(disc, { x: far * Math.cos(i * TURN) * 1.9, y: far * Math.sin(i * TURN) });
   });
-  (discs.length > SETTLED ? pack : settle)(discs, [...links.values()]);
+  // A tall window is less slender than a wide one.
+  (discs.length > SETTLED ? pack : settle)(discs, [...links.values()], tall);
   if (tall) for (const disc of discs) [disc.x, disc.y] = [disc.y, disc.x];
   for (const disc of discs) disc.tools.forEach((tool, i) => {
     const far = disc.tools.length === 1 ? 0 : STEP * Math.sqrt(i + 0.4);
@@ -56,12 +58,12 @@ export function laidOut({ agents, tools, edges, skills, labels }, tall = false) 
 }
 
 /** Few discs find their places by forces. */
-function settle(discs, links) {
+function settle(discs, links, tall) {
   const ticks = 220, near = links.map((link) => ({ ...link }));
   const forces = forceSimulation(discs).stop()
     .force("apart", forceCollide((disc) => disc.r + 13).iterations(3))
     .force("linked", forceLink(near).distance((link) => link.source.r + link.target.r + 22).strength((link) => Math.min(0.4, 0.08 + link.n * 0.03)))
-    .force("x", forceX(0).strength(0.02)).force("y", forceY(0).strength(0.11))
+    .force("x", forceX(0).strength(tall ? 0.042 : 0.02)).force("y", forceY(0).strength(0.11))
     .force("away", forceManyBody().strength((disc) => -disc.r * 4).distanceMax(420)).alphaDecay(1 - 0.001 ** (1 / ticks));
   forces.tick(ticks);
   // At last nothing may lie over another.
@@ -71,7 +73,7 @@ function settle(discs, links) {
 }
 
 /** Many discs are packed, those that are linked one after the other. */
-function pack(discs, links) {
+function pack(discs, links, tall) {
   const near = new Map(discs.map((disc) => [disc, []])), order = new Set();
   for (const { source, target, n } of links) { near.get(discs[source]).push([n, discs[target]]); near.get(discs[target]).push([n, discs[source]]); }
   for (const start of [...discs].sort((a, b) => near.get(b).length - near.get(a).length || b.r - a.r || a.number - b.number)) {
@@ -82,7 +84,7 @@ function pack(discs, links) {
       waiting.push(...near.get(disc).sort((a, b) => b[0] - a[0]).map(([, other]) => other));
     }
   }
-  for (const { disc, x, y } of packSiblings([...order].map((disc) => ({ disc, r: disc.r + 4 })))) Object.assign(disc, { x: x * 1.7, y });
+  for (const { disc, x, y } of packSiblings([...order].map((disc) => ({ disc, r: disc.r + 4 })))) Object.assign(disc, { x: x * (tall ? 1.3 : 1.7), y });
 }
 
 function numbers(points) {
@@ -134,7 +136,8 @@ export function map({ told, world }) {
   function under({ clientX, clientY }) {
     const box = canvas.getBoundingClientRect(), left = clientX - box.left, top = clientY - box.top, [x, y] = at.invert([left, top]);
     const within = (one, r) => Math.hypot(one.x - x, one.y - y) < r;
-    const disc = world.discs.find((one) => within(one, one.r)), point = disc?.tools.find((one) => within(one, Math.max(4.5, 6 / at.k)));
+    // A finger meets a small disc beside it, too.
+    const disc = world.discs.find((one) => within(one, one.r)) ?? world.discs.find((one) => within(one, 16 / at.k)), point = disc?.tools.find((one) => within(one, Math.max(4.5, 6 / at.k)));
     return { disc, point: point && at.k > 0.45 ? point : null, left, top };
   }
 
@@ -144,7 +147,7 @@ export function map({ told, world }) {
     canvas.style.cursor = disc ? "pointer" : "grab";
     tip.hidden = !disc;
     if (disc) {
-      tip.replaceChildren(make("strong", { text: point ? point.name : disc.label }), make("span", { class: "small", text: disc.skill ? "skill" : point ? disc.label : count(disc.tools.length, "tool") }));
+      tip.replaceChildren(make("strong", { text: point ? point.name : disc.label }), make("span", { class: "small", text: disc.skill ? "skill" : point ? disc.label : numbers(disc.tools).join(", ") }));
       tip.style.transform = `translate(${Math.min(left + 14, size.width - 220)}px, ${top + 14}px)`;
     }
     look(point);
@@ -277,9 +280,11 @@ export function names(world, { width, height, at, lit, active }, measure) {
     if (box) { taken.push(box); made.push({ text, font, ...box }); }
     return Boolean(box);
   };
+  // In a narrow window, names are smaller, so that more of them have room.
+  const bold = width < 600 ? `600 11${BOLD}` : `600 13${BOLD}`, high = width < 600 ? 14 : 17;
   const shared = ({ disc }) => disc.tools.reduce((n, point) => n + lit.has(point), 0), named = active?.size ? active : lit;
   for (const one of discs.filter((one) => !lit || shared(one)).sort((a, b) => (lit ? shared(b) - shared(a) : 0) || b.disc.tools.length - a.disc.tools.length || a.disc.number - b.disc.number).slice(0, 400))
-    [30, 12].some((most) => put(cut(one.disc.label, most), BOLD, 17, one, ["above", "below", "right", "left", "northwest", "northeast", "southwest", "southeast"], outside));
+    [30, 12].some((most) => put(cut(one.disc.label, most), bold, high, one, ["above", "below", "right", "left", "northwest", "northeast", "southwest", "southeast"], outside));
   if (at.k >= 1.5 || lit) for (const one of points.filter(({ point }) => !named || named.has(point)).slice(0, 400)) put(cut(one.point.name, 34), FONT, 14, one, ["right", "left", "below", "above"]);
   return made;
 }

@@ -278,3 +278,12 @@ def test_a_specification_that_cannot_be_read_leaves_out_its_entry_alone(tmp_path
     assert [problem.agent for problem in loaded.problems] == ["bad"]
     with pytest.raises(CatalogError):
         load(tmp_path / "bad.json")
+
+
+def test_operations_by_methods_that_are_not_sent_are_reported(tmp_path: Path) -> None:
+    operations = {method: {"operationId": method} for method in ("trace", "query", "get")}
+    spec = {"openapi": "3.1.0", "info": {"title": "Shop"}, "servers": [{"url": "http://127.0.0.1:9"}], "paths": {}}
+    found = load(written(tmp_path, {**spec, "paths": {"/x": operations}}), yes=True)
+    assert list(found.catalog.tools) == ["shop/get"]
+    (problem,) = found.problems
+    assert problem.message.startswith("TRACE /x, QUERY /x: calls by this method are not supported")

@@ -103,7 +103,7 @@ async def test_a_text_that_hides_characters_is_not_passed_on(connect: Connect, s
         listed = await asked(client, "skills/list")
         digests = {file["digest"] for entry in listed["skills"] for file in entry["resources"]}
         assert f"sha256:{hashlib.sha256(text.encode()).hexdigest()}" in digests
-        with pytest.raises(MCPError, match="is not passed on, because its text hides characters"):
+        with pytest.raises(MCPError, match="is not passed on, because there are hidden characters in its text"):
             await client.read_resource(SERVED)
 
 

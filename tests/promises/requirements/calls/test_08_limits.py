@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from callsheet import Settings, create_supervisor
 from callsheet.agents import Limits, SessionPool, ToolRegistry
 from callsheet.agents.servers.catalogs.catalog_sources import load_servers
-from callsheet.graphs import SettingsError, load
+from callsheet.graphs import load
 from fleet import Fleet, definition
 from scripted_model import ScriptedModel
 from servers import Servers
@@ -100,7 +100,11 @@ async def test_calls_of_a_step_are_bounded(fleet: Fleet, a_turn: int) -> None:
         ({"limits": {"calls": 5}}, "holds for all servers together: set CALLSHEET_LIMIT_CALLS"),
     ],
 )
-def test_a_limit_that_cannot_work_is_the_callers_mistake(servers: Servers, said: dict[str, Any], words: str) -> None:
-    with pytest.raises(SettingsError, match=words):
-        load_servers({"a": servers.stdio("ok", **said)})
-    assert servers.count("ok", "start") == 0
+def test_an_entry_with_a_limit_that_cannot_work_is_left_out_alone(
+    servers: Servers, said: dict[str, Any], words: str
+) -> None:
+    found = load_servers({"a": servers.stdio("ok", **said), "b": servers.stdio("ok")})
+    (problem,) = found.problems
+    assert (problem.agent, words in problem.message) == ("a", True)
+    assert [agent.id for agent in found.agents] == ["b"]
+    assert servers.count("ok", "start") == 1
