@@ -99,19 +99,23 @@ def label_answers(messages: Sequence[AnyMessage], calls: Mapping[str, Call]) -> 
     """Returns the messages for the model: each answer to one of these calls ends with the id of the call.
 
     The model refers to the answer by this id. Of an answer over 20,000 characters, only the first 8,000 are shown.
-    ``calls`` are by their ids in the conversation.
+    ``calls`` are by their ids in the conversation. An answer to any call names the tools that its server has added, if
+    no answer before it did.
     """
     shown_messages: list[AnyMessage] = []
     for message in messages:
-        call = calls.get(message.tool_call_id) if isinstance(message, ToolMessage) else None
-        if call is not None and call.id and isinstance(message.content, str):
-            text = _beginning(call) if message.text == call.output else f"{message.text}\n[{call.id}]"
-            late = outcome_in(message).late
-            if late:
-                text += f"\n[{_LATE_TOLD.format(', '.join(map(shown, late)), NEED_TOOL)}]"
-            shown_messages.append(message.model_copy(update={"content": text}))
-        else:
+        text = message.content if isinstance(message, ToolMessage) else None
+        if not isinstance(message, ToolMessage) or not isinstance(text, str):
             shown_messages.append(message)
+            continue
+        call = calls.get(message.tool_call_id)
+        if call is not None and call.id:
+            text = _beginning(call) if message.text == call.output else f"{text}\n[{call.id}]"
+        late = outcome_in(message).late
+        if late:
+            text += f"\n[{_LATE_TOLD.format(', '.join(map(shown, late)), NEED_TOOL)}]"
+        is_changed = text != message.content
+        shown_messages.append(message.model_copy(update={"content": text}) if is_changed else message)
     return shown_messages
 
 

@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, 
 from dataclasses import dataclass, replace
 from typing import Any
 
-from langchain_core.messages import ToolCall, ToolMessage
+from langchain_core.messages import AnyMessage, ToolCall, ToolMessage
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from callsheet.agents.calls.outcome import Outcome, answer_to
+from callsheet.agents.approval.supervised_call import Answer
+from callsheet.agents.calls.outcome import Outcome, answer_to, outcome_in, with_outcome
 from callsheet.agents.registry.binding import NEED_TOOL, BoundTool
 from callsheet.graphs.catalog.model import Catalog
 from callsheet.graphs.catalog.names import NamedTools, is_skill_file, named_tools, skill_named
@@ -114,6 +115,18 @@ async def answer_request(call: ToolCall, tools: Mapping[str, BoundTool], request
     requests.added(", ".join(wanted), added)
     only_unknown = not words and len(named.unknown) == len(dict.fromkeys(names))
     return answer_to(call, "\n".join(lines), Outcome(added=tuple(added)), error=only_unknown)
+
+
+async def with_late_tools(answer: Answer, agent: str, requests: ToolRequests, messages: Sequence[AnyMessage]) -> Answer:
+    """Adds to the outcome in an answer the tools that the agent's server has added and the model was not told of yet.
+
+    ``messages`` are the answers before; ``label_answers`` tells the model of the tools.
+    """
+    if not isinstance(answer, ToolMessage) or requests.late is None:
+        return answer
+    told = {name for message in messages for name in outcome_in(message).late}
+    new = [name for name in await requests.late(agent) if name not in told]
+    return with_outcome(answer, outcome_in(answer).model_copy(update={"late": tuple(new)})) if new else answer
 
 
 def _divided(names: Sequence[str], catalog: Catalog) -> tuple[list[str], list[str]]:

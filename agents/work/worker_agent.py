@@ -58,7 +58,7 @@ from callsheet.agents.work.finish import (
     work_outcome,
 )
 from callsheet.agents.work.media import has_media, with_media, without_media
-from callsheet.agents.work.tool_requests import answer_request
+from callsheet.agents.work.tool_requests import answer_request, with_late_tools
 from callsheet.graphs.text.messages import counted
 
 STEP_ID = "step_id"
@@ -230,22 +230,14 @@ async def _answer_of_call(
     else:
         case = await examine_call(request, bound, supervision, handler, events=True)
         answer = await make_call(case, approval=approval)
-        answer = await _with_late_tools(answer, bound.agent, equipment, messages)
+        if equipment.requests is not None:
+            answer = await with_late_tools(answer, bound.agent, equipment.requests, messages)
     if isinstance(answer, ToolMessage) and arguments != call["args"]:
         outcome = outcome_in(answer)
         if outcome.args is None:  # otherwise a person has changed them
             # References in the arguments of the call stand for these.
             return with_outcome(answer, outcome.model_copy(update={"args": arguments}))
     return answer
-
-
-async def _with_late_tools(answer: Answer, agent: str, equipment: Equipment, messages: Sequence[AnyMessage]) -> Answer:
-    """Adds to the outcome in an answer the tools that the server has added and the worker was not told of yet."""
-    if not isinstance(answer, ToolMessage) or equipment.requests is None or equipment.requests.late is None:
-        return answer
-    told = {name for message in messages for name in outcome_in(message).late}
-    new = [name for name in await equipment.requests.late(agent) if name not in told]
-    return with_outcome(answer, outcome_in(answer).model_copy(update={"late": tuple(new)})) if new else answer
 
 
 def _turns(messages: Sequence[AnyMessage]) -> int:

@@ -59,7 +59,7 @@ from callsheet.agents.work.equipment import (
     skill_definition,
 )
 from callsheet.agents.work.media import with_media
-from callsheet.agents.work.tool_requests import DEFINITION, answer_request
+from callsheet.agents.work.tool_requests import DEFINITION, ToolRequests, answer_request, with_late_tools
 from callsheet.graphs import CatalogSource, Policy, SettingsError, Skill, load
 from callsheet.graphs.catalog.names import skill_named
 from callsheet.graphs.text.arguments import check_type
@@ -306,7 +306,6 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         call = request.tool_call
         state = request.state
         held = self._held(state)
-        supervision = self._supervision(state)
         problem = broken_call(call, state["messages"])
         if problem:
             return answer_to(call, problem, error=True)
@@ -325,7 +324,15 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         if not isinstance(tool, BoundTool):
             return await send(request)
         async with in_order(request, held):
-            return await make_call(await examine_call(request.override(tool=tool), tool, supervision, send))
+            return await self._made(request.override(tool=tool), tool, state, send)
+
+    async def _made(
+        self, request: ToolCallRequest, tool: BoundTool, state: Any, send: Send, approval: Approval | None = None
+    ) -> Answer:
+        """Makes a call; the answer names the tools that the server has added meanwhile."""
+        case = await examine_call(request, tool, self._supervision(state), send)
+        answer = await make_call(case, approval=approval)
+        return await with_late_tools(answer, tool.agent, self._requests(state, self._most), state["messages"])
 
     def _skill_text(self, call: ToolCall, state: Any) -> ToolMessage:
         """Returns the text of a selected skill; waits in this thread until the skill's server has sent it."""
@@ -348,7 +355,7 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         supervision = self._supervision(request.state)
 
         async def make(inner: ToolCallRequest, tool: BoundTool, approval: Approval | None) -> Answer:
-            return await make_call(await examine_call(inner, tool, supervision, send), approval=approval)
+            return await self._made(inner, tool, request.state, send, approval)
 
         async with in_order(request, held):
             review = ProgramReview(supervision, request)
@@ -370,11 +377,15 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
         """Adds the tools that the agent asks for, and returns their names."""
         state = request.state
         call = request.tool_call
-        seen = self._retriever.within(caller())
         room = self._most - len(state.get("callsheet_tools", []))
         if room <= 0:
             full = f"no more tools can be added in this conversation (at most {self._most} tools)"
             return ToolMessage(full, tool_call_id=call["id"], name=NEED_TOOL, status="error")
+        said = await answer_request(call, held, self._requests(state, min(_AT_ONCE, room)))
+        return Command(update={"messages": [said], "callsheet_tools": [*outcome_in(said).added]})
+
+    def _requests(self, state: Any, most: int) -> ToolRequests:
+        """Returns what answers requests for tools, of which one adds at most so many."""
 
         def bind(ids: Sequence[str], taken: Collection[str]) -> dict[str, BoundTool]:
             return self._bound(ids, state, [*state.get("callsheet_own", []), *taken])
@@ -383,11 +394,10 @@ class CallsheetTools(AgentMiddleware[Any, Any]):  # Any: it is used together wit
             return self._skill_texts(ids, state)
 
         told = partial(open_calls_told, call_ledger(self._registry.loaded))
-        answers: dict[str, Any] = {"bind": bind, "skills": skills, "told": told, "most": min(_AT_ONCE, room)}
+        answers: dict[str, Any] = {"bind": bind, "skills": skills, "told": told, "most": most}
         answers |= {"supervision": self._supervision(state), "run_id": state.get("callsheet_run", "")}
-        requests = tool_requests(seen, self._registry, caller(), roster_tokens=self._roster_tokens, **answers)
-        said = await answer_request(call, held, requests)
-        return Command(update={"messages": [said], "callsheet_tools": [*outcome_in(said).added]})
+        seen = self._retriever.within(caller())
+        return tool_requests(seen, self._registry, caller(), roster_tokens=self._roster_tokens, **answers)
 
     def _secrets(self, state: Any) -> RunSecrets:
         return self._registry.secrets.of(state.get("callsheet_run", ""))

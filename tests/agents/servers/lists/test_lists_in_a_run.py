@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from callsheet import Settings, create_supervisor
+from callsheet import CallsheetTools, Settings, create_supervisor
 from callsheet.agents import ToolRegistry
 from callsheet.agents.calls.review import decision_on
 from callsheet.graphs import Loaded, Policy, User, load
@@ -244,3 +245,22 @@ async def test_an_answer_about_another_definition_accepts_nothing(config: Path) 
     (asked,) = again["__interrupt__"]
     assert asked.value["problem"].startswith("its definition has changed since this was asked")
     assert ("ide/build", "new") in waiting(await asyncio.to_thread(load, config, yes=True))
+
+
+async def test_an_agent_with_the_middleware_is_told_of_late_tools_and_uses_one(config: Path) -> None:
+    wants = [calls("ide_open_project"), calls("need_tool", tools=["ide/build"]), calls("ide_build")]
+    model = ScriptedModel(replies=[*wants, AIMessage("Built.")])
+    loaded = await asyncio.to_thread(load, config, yes=True)
+    tools = await asyncio.to_thread(CallsheetTools, loaded)
+    agent: Any = create_agent(model, middleware=[tools], checkpointer=InMemorySaver())
+    thread: Any = {"configurable": {"thread_id": "1"}}
+    state = await agent.ainvoke({"messages": [HumanMessage("open project and build it")]}, thread)
+    for word in ("tool_approval", "new_tool", "tool_approval"):
+        (question,) = state["__interrupt__"]
+        assert question.value["type"] == word
+        state = await agent.ainvoke(Command(resume={question.id: decision_on("approve", question.value)}), thread)
+    assert state["messages"][-1].text == "Built."
+    answers = [one for one in model.shown[-1]["messages"] if isinstance(one, ToolMessage)]
+    assert [one.text.count("its server now also has ide/build") for one in answers] == [1, 0, 0]
+    assert answers[1].text.startswith("You can now call:\nide_build")
+    assert answers[2].text.startswith("did build")
