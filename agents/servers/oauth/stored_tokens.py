@@ -54,7 +54,7 @@ def encrypted(content: bytes) -> bytes:
 
 
 def decrypted(content: bytes) -> bytes:
-    """Returns the content that ``encrypted`` has encrypted; raises an ``OtherKeyError`` if that was with another key."""
+    """Decrypts what ``encrypted`` has encrypted; raises an ``OtherKeyError`` if that was with another key."""
     fernet = _fernet(create=False)
     from cryptography.fernet import InvalidToken
 
