@@ -34,7 +34,7 @@ from callsheet.agents.servers.catalogs.fetching import (
 )
 from callsheet.agents.servers.catalogs.last_listings import LastListings
 from callsheet.agents.servers.catalogs.listings import PATIENCE, UNHEARD, Listing, own_limits
-from callsheet.agents.servers.catalogs.server_catalog import read_listings, unknown_always
+from callsheet.agents.servers.catalogs.server_catalog import read_listings, unknown_names
 from callsheet.agents.servers.server_questions import Heard
 from callsheet.agents.servers.session import Session
 from callsheet.agents.servers.transport.http import BoundedHttpClient
@@ -285,7 +285,7 @@ def _part(
     part = read_listings(config, answers, pins=pins, agreed=consented, listings=listings)
     problems = [Problem(name, NOT_CALLABLE, why)] if why else []
     problems += [Problem(name, "malformed", message) for message in found.problems]
-    problems += unknown_always(name, server, [entry for agent in found.agents.values() for entry in agent.entries])
+    problems += unknown_names(name, server, [entry for agent in found.agents.values() for entry in agent.entries])
     return replace(part, connections=part.connections if address else {}, problems=(*problems, *part.problems))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from callsheet.agents.servers.catalogs.last_listings import LastListings
 from callsheet.agents.servers.catalogs.listings import Listing, resources_of
-from callsheet.graphs.catalog.formats.manifests import Difference, Problem, agent_from_listing, name_of
+from callsheet.graphs.catalog.formats.manifests import UNREAD, Difference, Problem, agent_from_listing, name_of
 from callsheet.graphs.catalog.formats.served_skills import divided, skill_entries, skills_of
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
 from callsheet.graphs.catalog.model import Agent, Provenance
@@ -212,7 +212,7 @@ def _of_server(agent_id: str, server: ServerConfig, said: Admitted, listing: Lis
     agent, malformed = agent_from_listing(agent_id, tools, **about)
     agent = _with_always(agent, server.callsheet.always)
     # An entry of an API names tools of all its agents, which are one for each tag.
-    unknown = () if server.openapi else unknown_always(agent_id, server, listing.tools)
+    unknown = () if server.openapi else unknown_names(agent_id, server, [*listing.tools, *listing.resources])
     skills, served, odd_skills = skills_of(agent_id, of_skills, listing.skills)
     if server.tag:
         agent = agent.model_copy(update={"system": agent_id.removesuffix(f"-{server.tag}")})
@@ -251,12 +251,22 @@ def _with_always(agent: Agent, names: Collection[str]) -> Agent:
     return agent.model_copy(update={"tools": tools})
 
 
-def unknown_always(agent_id: str, server: ServerConfig, entries: Iterable[object]) -> tuple[Problem, ...]:
-    """Returns a problem for each name in ``always`` of a server that is none of its tools, or is switched off."""
+def unknown_names(agent_id: str, server: ServerConfig, entries: Iterable[object]) -> tuple[Problem, ...]:
+    """Returns a problem for each name in the options of a server that is none of its tools, or is switched off."""
     known = {name_of(entry) for entry in entries if server.offers(name_of(entry))}
+    own = server.callsheet
+    named: Mapping[str, Iterable[str]] = {
+        "always": own.always,
+        "allow": own.allow,
+        "reads": own.reads,
+        "tools": own.tools,
+    }
     problems = []
-    for name in server.callsheet.always:
-        if name not in known:
-            no_tool = f"which is none of its tools{near_names(name, known)}: correct the name"
-            problems.append(Problem(agent_id, "malformed", f"'always' of its entry names {name!r}, {no_tool}"))
+    for option, names in named.items():
+        # What always comes is needed at once; any other tool may be listed later, in a run.
+        kind = "malformed" if option == "always" else UNREAD
+        for name in names:
+            if name not in known:
+                no_tool = f"which is none of its tools{near_names(name, known)}: correct the name"
+                problems.append(Problem(agent_id, kind, f"{option!r} of its entry names {name!r}, {no_tool}"))
     return tuple(problems)

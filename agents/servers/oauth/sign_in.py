@@ -36,6 +36,7 @@ from starlette.routing import Route
 from callsheet.agents.calls.outcome import Fault
 from callsheet.agents.servers.oauth.addresses import check_safe
 from callsheet.agents.servers.oauth.stored_tokens import (
+    OtherKeyError,
     SignInError,
     StoredTokens,
     Tokens,
@@ -167,7 +168,7 @@ def _waiting() -> Iterator[dict[str, PendingSignIn]]:
 def _read() -> dict[str, PendingSignIn]:
     try:
         known = _PENDING.validate_json(decrypted(state_file("pending-sign-ins").read()))
-    except (FileNotFoundError, ValidationError):  # of another version: they are begun again
+    except (FileNotFoundError, ValidationError, OtherKeyError):  # of another version or key: they are begun again
         return {}
     return {state: one for state, one in known.items() if one.expires > time.time()}
 

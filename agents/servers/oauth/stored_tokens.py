@@ -44,20 +44,24 @@ class SignInError(CallsheetError, RuntimeError):
     """Raised if a sign-in, or the refresh of its tokens, fails."""
 
 
+class OtherKeyError(SettingsError):
+    """Raised if something stored cannot be read because it was encrypted with another key."""
+
+
 def encrypted(content: bytes) -> bytes:
     """Encrypts and signs the content."""
     return _fernet(create=True).encrypt(content)
 
 
 def decrypted(content: bytes) -> bytes:
-    """Returns the content that ``encrypted`` has encrypted."""
+    """Decrypts what ``encrypted`` has encrypted; raises an ``OtherKeyError`` if that was with another key."""
     fernet = _fernet(create=False)
     from cryptography.fernet import InvalidToken
 
     try:
         return fernet.decrypt(content)
     except InvalidToken as error:
-        raise SettingsError(
+        raise OtherKeyError(
             f"the stored sign-ins were encrypted with another key than {VARIABLE} or the keyring's: "
             "set that key again, or sign in again"
         ) from error

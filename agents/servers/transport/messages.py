@@ -15,6 +15,8 @@ _LONGEST_ID = 256
 LARGE = 65_536
 """Characters or bytes from which on a message is parsed in a thread."""
 _MANY_BLOCKS = 1_000
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]|[^"\[\]{}]+')
+"""A string, a bracket, or what stands between these, in JSON."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -82,18 +84,44 @@ def reply_to(asked: Any, text: str) -> bytes:
 
 def _rescued(text: str) -> Any | None:
     """Repairs an invalid message: removes lone surrogates, or makes an error of an answer that is none."""
+    is_nested = False
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):
+    except RecursionError:
+        value = _outline(text)
+        is_nested = True
+    except ValueError:
         return None
     if not isinstance(value, dict):
         return None
+    is_answer = isinstance(value.get("id"), int | str) and "method" not in value
+    if is_nested:
+        return _unreadable(value["id"], "its answer is nested too deeply") if is_answer else None
     try:
         return jsonrpc_message_adapter.validate_python(clean(value), by_name=False)
     except ValueError:
-        return _unreadable(value["id"]) if isinstance(value.get("id"), int | str) and "method" not in value else None
+        return _unreadable(value["id"]) if is_answer else None
 
 
-def _unreadable(asked: object) -> JSONRPCError:
-    data = {"code": -32603, "message": "its answer is not a JSON-RPC response"}
+def _outline(text: str) -> Any:
+    """Returns an object of JSON with null in place of each object and list in it; None for any other text."""
+    depth = 0
+    parts: list[str] = []
+    for found in _TOKEN.finditer(text):
+        token = found.group()
+        opens = token in ("{", "[")
+        closes = token in ("}", "]")
+        if opens and depth == 1:
+            parts.append("null")
+        elif depth - closes == 0 or (depth == 1 and not opens):
+            parts.append(token)
+        depth += opens - closes
+    try:
+        return json.loads("".join(parts))
+    except ValueError:
+        return None
+
+
+def _unreadable(asked: object, why: str = "its answer is not a JSON-RPC response") -> JSONRPCError:
+    data = {"code": -32603, "message": why}
     return JSONRPCError.model_validate(clean({"jsonrpc": "2.0", "id": asked, "error": data}))

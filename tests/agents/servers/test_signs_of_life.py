@@ -280,3 +280,26 @@ async def test_a_large_answer_of_small_texts_delays_nobody(pool: SessionPool) ->
     puppet.close()
     assert len(outcome.text) == 169_999
     assert outcome.text[:5] == "x\nx\nx"
+
+
+DEEP = "[" * 50_000 + "]" * 50_000
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        f'{{"jsonrpc": "2.0", "id": 7, "result": {{"content": [], "structuredContent": {{"id": 8, "a": {DEEP}}}}}}}',
+        f'{{"result": {{"a": {DEEP}, "b": "}}]\\"{{"}}, "id": 7, "jsonrpc": "2.0"}}',
+        f'{{"jsonrpc": "2.0", "id": 7, "error": {{"code": 5, "message": "no", "data": {DEEP}}}}}',
+    ],
+)
+def test_an_answer_that_is_nested_too_deeply_ends_its_call_at_once(message: str) -> None:
+    answer = parse_message(message)
+    assert (answer.id, answer.error.message) == (7, "its answer is nested too deeply")
+
+
+@pytest.mark.parametrize(
+    "message", [f'{{"jsonrpc": "2.0", "method": "x", "params": {DEEP}}}', f'{{"id": 7, "result": {DEEP[:-1]}', DEEP]
+)
+def test_other_messages_that_are_nested_too_deeply_are_dropped(message: str) -> None:
+    assert parse_message(message) is None

@@ -128,7 +128,7 @@ def test_steps_end_as_the_worker_says_of_each(disk: Disk) -> None:
     app.planner.replies[:] = [calls("PlanDraft", steps=plan)]
     state = ask(app)
     results = state["results"]
-    assert {name: result["status"] for name, result in results.items()} == {"1": "partly", "2": "done", "3": "failed"}
+    assert {name: result["status"] for name, result in results.items()} == {"1": "done", "2": "done", "3": "failed"}
     assert results["2"]["data"] == ["b.txt", "c.txt"]
     assert [[one["tool"] for one in results[name]["calls"] if one["agent"]] for name in "123"] == [
         ["disk/read_file"], ["disk/measure"], []

@@ -13,7 +13,7 @@ import pytest
 from callsheet.agents import SessionPool, ToolRegistry
 from callsheet.agents.calls.outcome import Outcome
 from callsheet.agents.servers.oauth.addresses import check_safe
-from callsheet.agents.servers.oauth.sign_in import browser_sign_in
+from callsheet.agents.servers.oauth.sign_in import PendingSignIn, await_answer, browser_sign_in, pending_sign_in
 from callsheet.agents.servers.oauth.stored_tokens import SignInError, StoredTokens, Tokens, encrypted
 from callsheet.graphs import Agent, Catalog, Loaded, SettingsError, Tool, User
 from callsheet.graphs.catalog.formats.server_config import ServerConfig
@@ -220,6 +220,15 @@ async def test_another_key_does_not_decrypt_the_tokens(server: SignedInServer, m
     monkeypatch.setenv("CALLSHEET_KEY", "short")
     with pytest.raises(SettingsError, match="needs at least 32"):
         stored.read()
+
+
+def test_with_another_key_a_sign_in_can_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CALLSHEET_KEY", "x" * 32)
+    await_answer("before", PendingSignIn(user="anna", expires=time.time() + 60))
+    monkeypatch.setenv("CALLSHEET_KEY", "y" * 32)
+    assert pending_sign_in("before") is None
+    await_answer("after", PendingSignIn(user="anna", expires=time.time() + 60))
+    assert pending_sign_in("after") is not None
 
 
 def test_the_missing_extra_for_encryption_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""``"callsheet": {"always": [...]}`` in an entry, from the file to the shortlist of a worker."""
+"""Options of an entry that name its tools; ``always``, from the file to the shortlist of a worker."""
 
 from __future__ import annotations
 
@@ -50,6 +50,17 @@ def test_an_unknown_name_is_reported_with_the_near_ones_and_the_rest_works(
 def test_a_name_that_is_switched_off_is_reported_too(fleet: Fleet) -> None:
     (problem,) = load(serve(fleet, "branch_hours", excludeTools=["branch_hours"]), yes=True).problems
     assert "names 'branch_hours', which is none of its tools" in problem.message
+
+
+@pytest.mark.parametrize("option", ["allow", "reads", "tools"])
+def test_a_name_in_any_option_of_an_entry_that_is_none_of_the_tools_is_reported(fleet: Fleet, option: str) -> None:
+    names = ["bank/exchange_rate", "open_session"]
+    said = {name: {"call": 9} for name in names} if option == "tools" else names
+    (problem,) = load(str(fleet.serve("bank", RATE, OPEN, entry={"callsheet": {option: said}})), yes=True).problems
+    assert str(problem) == (
+        f"bank: '{option}' of its entry names 'bank/exchange_rate', which is none of its tools "
+        "(did you mean 'exchange_rate'?): correct the name"
+    )
 
 
 def test_an_exported_catalog_keeps_it(fleet: Fleet) -> None:
