@@ -143,7 +143,9 @@ class TaskFollower:
                 # A server that has ended may be starting again.
                 is_over = not self._held.waits or _now() - self._heard > self._limits.start
                 if is_over or error.fault.kind not in _PASSING:
-                    raise _unknown(f"its task cannot be followed: {error.fault}", error.fault) from error
+                    # Servers name the task in their errors, and its id may be all that is needed to read the result.
+                    why = str(error.fault).replace(task.id, "(its id)")
+                    raise _unknown(f"its task cannot be followed: {why}", error.fault) from error
             await asyncio.sleep(_INTERVAL)
 
     async def _in_session(self, task: TaskState) -> Mapping[str, object] | Outcome:

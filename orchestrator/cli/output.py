@@ -344,7 +344,9 @@ class Show:
             asked = flat(one.value)
             if "description" in asked:
                 self._console.print(f"  [yellow]{escape(self._runnable(asked['description']))}[/]")
-                if asked["shown"] not in asked["description"]:
+                if asked.get("type") == "needs_input":
+                    self._line(f"values: {', '.join(asked['args'])}", by=4)
+                elif asked["shown"] not in asked["description"]:
                     self._indented(asked["shown"], by=4)
             else:
                 self._line(str(one.value), by=4)

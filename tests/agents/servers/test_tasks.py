@@ -71,7 +71,7 @@ async def test_each_new_state_of_a_task_is_progress(pool: SessionPool, tasks: Ta
     [
         ("fail", "protocol", "reported", 'error -32603: the printer is on fire; data: {"printer": "P3"}'),
         ("broken", "tool", "reported", "broken Ann"),
-        ("lose", "protocol", "unknown", "Task has expired; whether the call took effect is unknown"),
+        ("lose", "protocol", "unknown", "Task (its id) has expired; whether the call took effect is unknown"),
         ("odd", "protocol", "unknown", "the state of the task cannot be read"),
         ("think", "protocol", "unknown", "it asks for sampling/createMessage, which is not supported"),
     ],

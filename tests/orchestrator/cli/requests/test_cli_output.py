@@ -14,6 +14,7 @@ import click
 import pytest
 from langgraph.types import Interrupt
 
+from callsheet.agents.approval.questions import input_question
 from callsheet.agents.models.chat_models import chat_model
 from callsheet.orchestrator.cli import ask as ask_command, main as command_line, output
 from callsheet.orchestrator.cli.ask import RunResult
@@ -113,6 +114,22 @@ def test_a_reason_is_printed_once_with_the_answer_that_gives_it_or_before_what_f
     revision = {"event": "revision", "refused": False, "reason": "", "added": [], "changed": [], "dropped": []}
     show.event({**revision, "texts": {}})
     assert capsys.readouterr().out.splitlines() == ["Step 3: failed", "  Step 3: the shop 3 is shut", "Plan revised"]
+
+
+def test_a_question_that_waits_names_its_values_and_the_command_is_in_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    form = {"type": "object", "properties": {"size": {"type": "string"}, "text": {"type": "string"}}}
+    asked = input_question("1", "shop/order", form, "the server of 'shop' asks: Which size?", server="shop")
+    again = f"callsheet ask --resume --catalog {'folder/' * 20}mcp.json"
+    output.Show().waiting([Interrupt(asked, id="1")], again)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        "Waiting for you",
+        "  Step 1: the server of 'shop' asks: Which size?",
+        "    values: size, text",
+        f"Continue in a terminal with: {again}",
+    ]
 
 
 def test_a_refusal_without_a_model_is_printed_once(cli: Cli) -> None:
