@@ -12,6 +12,11 @@ export class SignIn extends Error {}
 /** Somebody asked something else in the meantime. */
 export class Overtaken extends Error {}
 
+const SILENT = "The server does not answer: is it still running? What is shown is the last that it said";
+
+/** Waits for the server; where the browser has no more than "network error", says what that means. */
+const heard = (waiting) => waiting.catch((error) => { throw error instanceof TypeError ? new Error(SILENT) : error; });
+
 /** Shows an error; one of a question that was overtaken is none. */
 export function failed(error) {
   if (!(error instanceof Overtaken)) alert(`${error.message}.`.replace(/\.\.$/, "."));
@@ -23,7 +28,7 @@ export async function ask(name, given = {}, slot = name) {
   const mine = new AbortController();
   asking.set(slot, mine);
   try {
-    const answer = await fetch(`api/${name}?${new URLSearchParams(given)}`, { headers: headers(), signal: mine.signal });
+    const answer = await heard(fetch(`api/${name}?${new URLSearchParams(given)}`, { headers: headers(), signal: mine.signal }));
     const body = await read(answer);
     if (mine.signal.aborted) throw new Overtaken();
     return body;
@@ -48,17 +53,17 @@ export function written(value) {
 /** Has something done: starts, answers, stops. */
 export async function send(name, given) {
   const more = { ...headers(), "Content-Type": "application/json" };
-  return read(await fetch(`api/${name}`, { method: "POST", headers: more, body: written(given) }));
+  return read(await heard(fetch(`api/${name}`, { method: "POST", headers: more, body: written(given) })));
 }
 
 /** Follows a run: calls `take` with each of its events, until it ends, waits, or `signal` says stop. */
 export async function watch(thread, take, signal) {
-  const answer = await fetch(`api/watch?${new URLSearchParams({ id: thread })}`, { headers: headers(), signal });
+  const answer = await heard(fetch(`api/watch?${new URLSearchParams({ id: thread })}`, { headers: headers(), signal }));
   if (!answer.ok) await read(answer);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await heard(reader.read());
     if (done) return;
     const events = (rest + value).split("\n\n");
     rest = events.pop();

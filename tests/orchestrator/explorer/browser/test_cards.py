@@ -1,4 +1,4 @@
-"""Questions and running calls in a real browser."""
+"""Questions, running calls and a server that is gone, in a real browser."""
 
 from __future__ import annotations
 
@@ -60,3 +60,17 @@ def test_a_step_says_how_far_its_running_call_is(show: Show, catalog: Catalog) -
     page.wait("window.summary !== undefined")
     assert page.run("window.summary").endswith("page 3 of 20")
     assert page.complaints == []
+
+
+def test_a_server_that_is_gone_is_told_in_words(show: Show, catalog: Catalog) -> None:
+    page = show(explorer(catalog))
+    page.run("""(async () => {
+        const { ask, send, watch } = await import("./server.js");
+        window.fetch = () => Promise.reject(new TypeError("Failed to fetch"));
+        const said = (error) => error.message;
+        const asked = [ask("map"), send("start", {}), watch("t")];
+        window.told = await Promise.all(asked.map((one) => one.catch(said)));
+    })()""")
+    page.wait("window.told")
+    told = page.run("window.told")
+    assert [one.startswith("The server does not answer: is it still running?") for one in told] == [True] * 3
