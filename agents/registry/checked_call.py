@@ -80,9 +80,10 @@ def open_digest(tool_id: str, schema: Mapping[str, object], arguments: Mapping[s
     given = dict[str, object]()
     for name, value in arguments.items():
         of_schema = properties.get(name)
-        default = of_schema.get("default") if isinstance(of_schema, Mapping) else None
+        default = _meant(of_schema.get("default")) if isinstance(of_schema, Mapping) else None
         meant = _meant(value)
-        if value is not None and digest(meant) != digest(_meant(default)):
+        is_default = type(meant) is type(default) and meant == default  # for Python, true is 1
+        if value is not None and not is_default:
             given[name] = meant
     return digest([tool_id, given])
 
