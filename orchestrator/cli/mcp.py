@@ -126,9 +126,7 @@ def mcp(
             with open_calls_named(loaded):
                 _serve_http(served, verifier, host, port, url, issuer)
         else:
-            many = counted(len(retriever.catalog.tools), "tool")
-            click.echo(f"serving {many} over standard input and output", err=True)
-            _serve_stdio(served, loaded)
+            _serve_stdio(served, loaded, len(retriever.catalog.tools))
     finally:
         if gateway.updates:
             gateway.updates.stop.set()
@@ -152,7 +150,7 @@ def _opened(options: CatalogOptions) -> Loaded:
         return options.open()
 
 
-def _serve_stdio(served: GatewayServer, loaded: Loaded) -> None:
+def _serve_stdio(served: GatewayServer, loaded: Loaded, tools: int) -> None:
     """Serves one client until it disconnects, or the process is interrupted."""
     from mcp.server.stdio import stdio_server
 
@@ -162,8 +160,8 @@ def _serve_stdio(served: GatewayServer, loaded: Loaded) -> None:
     def interrupted(*_: object) -> None:
         # The library reads standard input in a thread that nothing ends but its end.
         close_all()
-        for line in [*left_open(loaded), "interrupted"]:
-            click.echo(line, err=True)
+        # Not through the stream: the signal may have come while something is being printed.
+        os.write(2, "".join(f"{line}\n" for line in [*left_open(loaded), "interrupted"]).encode())
         os._exit(INTERRUPTED)
 
     async def serve() -> None:
@@ -172,6 +170,7 @@ def _serve_stdio(served: GatewayServer, loaded: Loaded) -> None:
 
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, interrupted)
+    click.echo(f"serving {counted(tools, 'tool')} over standard input and output", err=True)
     # On the loop of all sessions: its calls of tools change no threads.
     LOOP.blocking(serve())
 
