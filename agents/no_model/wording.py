@@ -111,11 +111,7 @@ def examples(catalog: Catalog, registry: ToolRegistry, find: Find) -> list[str]:
 
 def nearest(catalog: Catalog, ids: Sequence[str]) -> str:
     """Returns a text that names the first of these tools with their required parameters, and how one is called."""
-    lines: list[str] = []
-    for tool_id in ids[:_EXAMPLES]:
-        required = [parameter.name for parameter in catalog.tool(tool_id).parameters if parameter.required]
-        words = ["callsheet call", tool_id, *(f"{name}=..." for name in required)]
-        lines.append(f"- `{' '.join(words)}`")
+    lines = [f"- {_call_by_name(one, _required(catalog.tool(one)))}" for one in ids[:_EXAMPLES]]
     return "\n".join(["The nearest tools, to be called by name:", *lines]) if lines else ""
 
 
@@ -151,6 +147,15 @@ def _needed(parameter: Parameter) -> str:
     return f"{parameter.name} ({about})" if about else parameter.name
 
 
+def _required(tool: Tool) -> list[str]:
+    return [parameter.name for parameter in tool.parameters if parameter.required]
+
+
+def _call_by_name(tool_id: str, names: Sequence[str]) -> str:
+    """Returns the command that calls a tool, with a place for the value of each of these parameters."""
+    return f"`{' '.join(['callsheet call', tool_id, *(f'{name}=...' for name in names)])}`"
+
+
 def _hint(reading: StepReading, registry: ToolRegistry, find: Find) -> str:
     """Returns a wording of the step that works; without one, how its tool is called by the names of its parameters.
 
@@ -159,12 +164,11 @@ def _hint(reading: StepReading, registry: ToolRegistry, find: Find) -> str:
     """
     tool = reading.tool
     proposed = _proposed(reading)
-    required = [parameter.name for parameter in tool.parameters if parameter.required]
+    required = _required(tool)
     is_whole = set(proposed).issuperset(required)
     said = example(tool, registry, find, proposed) if is_whole or reading.harmless else ""
     if not said:
-        arguments = " ".join(f"{name}=..." for name in required)
-        return f"Name the values: `callsheet call {tool.id} {arguments or 'name=...'}`"
+        return f"Name the values: {_call_by_name(tool.id, required or ['name'])}"
     if not is_whole:
         return f"For example, this works: {said}"
     kept = frozenset(split_name(said).split())

@@ -104,10 +104,10 @@ def label_answers(messages: Sequence[AnyMessage], calls: Mapping[str, Call]) -> 
     """
     shown_messages: list[AnyMessage] = []
     for message in messages:
-        text = message.content if isinstance(message, ToolMessage) else None
-        if not isinstance(message, ToolMessage) or not isinstance(text, str):
+        if not isinstance(message, ToolMessage) or not isinstance(message.content, str):
             shown_messages.append(message)
             continue
+        text = message.content
         call = calls.get(message.tool_call_id)
         if call is not None and call.id:
             text = _beginning(call) if message.text == call.output else f"{text}\n[{call.id}]"

@@ -113,7 +113,7 @@ class _File(Record):
 
 @cache
 def shipped_taxonomy(name: _Shipped) -> Taxonomy:
-    """Returns the ``default`` taxonomy, which is the paper's, or our ``detailed`` one with 46 narrower capabilities."""
+    """Returns the ``default`` taxonomy, which is the paper's, or our ``detailed`` one with narrower capabilities."""
     text = files("callsheet.graphs.capabilities").joinpath(f"{name}.json").read_text(encoding="utf-8")
     return Taxonomy(**json.loads(text))
 

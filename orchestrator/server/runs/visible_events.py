@@ -63,7 +63,8 @@ class VisibleEvents:
 
     def _of_step(self, kind: str, event: RunEvent, draw: Callable[[VisibleCatalog, RunEvent], Json]) -> list[Json]:
         step_id = str(event["step_id"])
-        if not _may_see(self._visible, event):
+        result = _result(event)
+        if not _may_see(self._visible, event, result):
             if kind in _OF_CALLS and not event.get("agent"):
                 # What a worker does itself, such as reading a result: the result of the step decides.
                 return []
@@ -71,7 +72,6 @@ class VisibleEvents:
         named = {"event": kind, "step_id": shown_line(step_id)}
         if step_id not in self._withheld:
             return [{**named, **draw(self._visible, event)}]
-        result = _result(event)
         if result is None:
             return [{**named, "event": "withheld", "status": "failed", "error": _UNREADABLE}]
         status = result.status if kind == "step" else "running"
@@ -87,9 +87,8 @@ _TELLING: Mapping[str, list[Json]] = {
 """Events that may tell what a withheld step did, and what the page gets in their place."""
 
 
-def _may_see(visible: VisibleCatalog, event: RunEvent) -> bool:
-    """Returns whether a viewer may see all that an event of a step names; not if its result cannot be read."""
-    result = _result(event)
+def _may_see(visible: VisibleCatalog, event: RunEvent, result: StepResult | None) -> bool:
+    """Returns whether a viewer may see all that an event of a step names; not if its ``result`` cannot be read."""
     return result is not None and all(map(visible.may_see, _named(event, result)))
 
 
@@ -273,10 +272,12 @@ def picture_of(visible: VisibleCatalog, history: Sequence[StateSnapshot], name: 
     for snapshot in history:
         values = values_of(snapshot)
         selections = values.get("selections") or {}
-        for step_id, result in (values.get("results") or {}).items():
-            if not _may_see(visible, {"result": result, "selection": selections.get(step_id)}):
+        for step_id, stored in (values.get("results") or {}).items():
+            event = {"result": stored, "selection": selections.get(step_id)}
+            result = _result(event)
+            if result is None or not _may_see(visible, event, result):
                 continue
-            for file in [file for call in read_result(result).calls for file in call.files]:
+            for file in [file for call in result.calls for file in call.files]:
                 content = visible.registry.pool.results.read(file) if Path(file).name == name else None
                 if content and (media := picture_type(content)):
                     return {"media": media, "data": base64.b64encode(content).decode()}

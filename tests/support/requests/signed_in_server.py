@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import secrets
-import socket
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import httpx2
-import uvicorn
 from mcp import types
 from mcp.server import Server
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -33,6 +30,7 @@ from starlette.responses import JSONResponse, RedirectResponse
 from callsheet.graphs import Agent, Catalog, Loaded, Tool
 from callsheet.graphs.catalog.formats.server_config import ServerConfig, ServerOptions
 from callsheet.orchestrator.server.listener import listening
+from web_thread import web_thread
 
 
 class Authorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
@@ -203,7 +201,7 @@ def served(app: Any) -> Iterator[str]:
     """The address of an app on a free port of this machine."""
     with listening(0) as listener:
         origin = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        with _serving(app, listener):
+        with web_thread(app, listener):
             yield origin
 
 
@@ -212,22 +210,8 @@ def signed_in_server() -> Iterator[SignedInServer]:
     """A server that asks for sign-in."""
     with listening(0) as listener:
         app = SignedInServer(f"http://127.0.0.1:{listener.getsockname()[1]}")
-        with _serving(app, listener):
+        with web_thread(app, listener):
             yield app
-
-
-@contextmanager
-def _serving(app: Any, listener: socket.socket) -> Iterator[None]:
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", timeout_graceful_shutdown=1))
-    thread = threading.Thread(target=lambda: server.run(sockets=[listener]))
-    thread.start()
-    try:
-        while not server.started:
-            time.sleep(0.01)
-        yield
-    finally:
-        server.should_exit = True
-        thread.join()
 
 
 def tickets_of(server: SignedInServer) -> Loaded:
